@@ -101,7 +101,9 @@ impl Pair {
                 if let Some(id) = self.sent.get(usize::from(number)) {
                     self.victim.cancel(*id);
                 }
-                self.victim.pin(FlowId(u32::from(number % 8)), (number & 64 != 0).then_some(path));
+                self.victim
+                    .sender_mut()
+                    .pin(FlowId(u32::from(number % 8)), (number & 64 != 0).then_some(path));
             }
             _ => self.burst(),
         }
@@ -150,8 +152,8 @@ impl Pair {
                 } else {
                     (&mut self.peer, &mut self.victim)
                 };
-                let control = Bytes::copy_from_slice(from.poll_control(path));
-                from.control_taken(control.len());
+                let control = Bytes::copy_from_slice(from.control_mut().poll(path));
+                from.control_mut().taken(control.len());
                 to.handle(now, path, PathEvent::Control(control));
                 for _ in 0..BURST {
                     let Some((token, datagram)) = from.poll_datagram(now, path) else { break };
@@ -171,7 +173,7 @@ impl Pair {
         while let Some(event) = self.victim.poll() {
             match event {
                 Event::Block(received) => {
-                    self.victim.receipt(received.id.flow, Seq(received.id.seq.0));
+                    self.victim.control_mut().receipt(received.id.flow, Seq(received.id.seq.0));
                     self.victim.release(received.bytes.len());
                 }
                 Event::Closed(_) => {
@@ -182,9 +184,13 @@ impl Pair {
         }
         let stats = self.victim.stats();
         assert!(stats.balances(), "{stats:?}");
-        let (held, most) = (self.victim.memory(), config().memory_max(usize::from(PATHS), PAYLOAD));
-        assert!(held <= most, "{held} of {most}: {stats:?}");
-        let _ =
-            (self.victim.next_timeout(), self.victim.has_symbol(), self.victim.forecasts(self.now));
+        let (held, most) =
+            (self.victim.stats().memory, config().memory_max(usize::from(PATHS), PAYLOAD));
+        assert!(held <= most.as_u64(), "{held} of {most}: {stats:?}");
+        let _ = (
+            self.victim.next_timeout(),
+            self.victim.has_symbol(),
+            self.victim.sender().forecasts(self.now, self.victim.paths(), &[]),
+        );
     }
 }

@@ -115,17 +115,17 @@ pub unsafe extern "C" fn skyhaul_session_counters(
     let counters = unsafe { object(session, "session") }.map(|session| {
         let stats = session.link().stats();
         Counters {
-            blocks_taken: stats.blocks_taken,
-            blocks_reported: stats.blocks_reported,
-            bytes_reported: stats.bytes_reported,
-            blocks_given_up: stats.blocks_given_up,
-            blocks_delivered: stats.blocks_delivered,
-            blocks_repaired: stats.blocks_repaired,
-            blocks_expired: stats.blocks_expired,
-            bytes_delivered: stats.bytes_delivered,
-            symbols_sent: stats.symbols_sent,
-            symbols_repeated: stats.symbols_repeated,
-            symbols_recovered: stats.symbols_recovered,
+            blocks_taken: stats.sent.blocks_taken,
+            blocks_reported: stats.sent.blocks_reported,
+            bytes_reported: stats.sent.bytes_reported,
+            blocks_given_up: stats.sent.blocks_given_up,
+            blocks_delivered: stats.received.blocks_delivered,
+            blocks_repaired: stats.received.blocks_repaired,
+            blocks_expired: stats.received.blocks_expired,
+            bytes_delivered: stats.received.bytes_delivered,
+            symbols_sent: stats.sent.symbols_sent,
+            symbols_repeated: stats.sent.symbols_repeated,
+            symbols_recovered: stats.received.symbols_recovered,
         }
     });
     // SAFETY: as the caller says.

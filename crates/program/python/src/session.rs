@@ -145,22 +145,22 @@ impl Session {
         let stats = self.link()?.stats();
         let all = PyDict::new(py);
         for (name, value) in [
-            ("blocks_taken", stats.blocks_taken),
-            ("blocks_reported", stats.blocks_reported),
-            ("bytes_reported", stats.bytes_reported),
-            ("blocks_given_up", stats.blocks_given_up),
-            ("blocks_cancelled", stats.blocks_cancelled),
-            ("blocks_delivered", stats.blocks_delivered),
-            ("blocks_repaired", stats.blocks_repaired),
-            ("blocks_expired", stats.blocks_expired),
-            ("blocks_in_flight", stats.blocks_in_flight),
-            ("bytes_delivered", stats.bytes_delivered),
-            ("symbols_sent", stats.symbols_sent),
-            ("symbols_repeated", stats.symbols_repeated),
-            ("symbols_lost", stats.symbols_lost),
-            ("symbols_received", stats.symbols_received),
-            ("symbols_recovered", stats.symbols_recovered),
-            ("send_buffer", stats.send_buffer),
+            ("blocks_taken", stats.sent.blocks_taken),
+            ("blocks_reported", stats.sent.blocks_reported),
+            ("bytes_reported", stats.sent.bytes_reported),
+            ("blocks_given_up", stats.sent.blocks_given_up),
+            ("blocks_cancelled", stats.sent.blocks_cancelled),
+            ("blocks_delivered", stats.received.blocks_delivered),
+            ("blocks_repaired", stats.received.blocks_repaired),
+            ("blocks_expired", stats.received.blocks_expired),
+            ("blocks_in_flight", stats.received.blocks_in_flight),
+            ("bytes_delivered", stats.received.bytes_delivered),
+            ("symbols_sent", stats.sent.symbols_sent),
+            ("symbols_repeated", stats.sent.symbols_repeated),
+            ("symbols_lost", stats.sent.symbols_lost),
+            ("symbols_received", stats.received.symbols_received),
+            ("symbols_recovered", stats.received.symbols_recovered),
+            ("send_buffer", stats.sent.buffer),
         ] {
             all.set_item(name, value)?;
         }

@@ -112,12 +112,12 @@ impl ChannelDriver {
             channel.released.drain(..).for_each(|len| session.release(len));
             channel.stats = session.stats();
             channel.paths.clear();
-            channel.paths.extend(session.paths());
+            channel.paths.extend(session.paths().iter());
             let mut moved = false;
             while let Some((_, block)) = channel.outgoing.front() {
                 if !session.is_open()
                     || session.room().as_u64() < cost(block.bytes.len())
-                        && channel.stats.send_buffer > 0
+                        && channel.stats.sent.buffer > 0
                 {
                     break;
                 }

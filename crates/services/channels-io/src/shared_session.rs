@@ -9,7 +9,9 @@ use skyhaul_channels::{FlowRange, Share};
 use skyhaul_identity::Fingerprint;
 use skyhaul_net::{SessionManager, Waker};
 use skyhaul_sessions::SessionId;
-use skyhaul_transport::{Block, BlockId, ClassId, Outcome, Received, Session, Stats, cost};
+use skyhaul_transport::{
+    Block, BlockId, ClassId, Outcome, Received, RefusalCause, Session, Stats, cost,
+};
 use skyhaul_units::{ByteCount, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -158,7 +160,7 @@ impl SharedSession {
                     channels.event(&self.shared, self.taken, event, received);
                 }
             }
-            Err(error) => session.refuse(&error.to_string()),
+            Err(error) => session.refuse(RefusalCause::Told, &error.to_string()),
         }
     }
 
@@ -274,7 +276,7 @@ impl SharedChannels {
                 let Some(channel) = state.channels.get_mut(&member.id) else { return };
                 if channel.uncounted() + cost(bytes.len()) > WINDOW.as_u64() {
                     // The program is too slow for expendable blocks: the newest is dropped.
-                    member.stats.blocks_expired += 1;
+                    member.stats.received.blocks_expired += 1;
                 } else {
                     let received = within(received, flow, bytes);
                     member.take(channel, ArrivedBlock { received, is_counted: false });
@@ -314,7 +316,7 @@ impl SharedChannels {
             match block.and_then(|block| self.outlet.send(now, session, block)) {
                 Some(name) => {
                     member.tickets.insert(name, ticket);
-                    member.stats.blocks_taken += 1;
+                    member.stats.sent.blocks_taken += 1;
                     channel.named(ticket, name);
                 }
                 None => channel.settle(ticket, Outcome::Cancelled),
@@ -329,9 +331,10 @@ impl SharedChannels {
         for (slot, member) in &mut self.members {
             let Some(channel) = state.channels.get_mut(&member.id) else { continue };
             channel.released.drain(..).for_each(|len| self.links.taken(*slot, len));
-            channel.stats = Stats { send_buffer: self.outlet.share.held(), ..member.stats };
+            channel.stats = member.stats;
+            channel.stats.sent.buffer = self.outlet.share.held();
             channel.paths.clear();
-            channel.paths.extend(session.paths());
+            channel.paths.extend(session.paths().iter());
             if channel.is_done_with() && member.tickets.is_empty() {
                 self.links.end(*slot);
                 channel.close("closed by this program".to_owned());
@@ -360,7 +363,7 @@ impl SharedChannels {
                 self.held = Some(block);
                 return false;
             }
-            let block = Block { class: session.classes().default_leaf(), ..block };
+            let block = Block { class: session.sender().classes().default_leaf(), ..block };
             let _ = self.outlet.send(now, session, block);
         }
         true
@@ -395,7 +398,7 @@ impl SharedChannel {
     /// The class of a block that names one. The session may not have it any more since its class
     /// tree has changed.
     fn class(&self, session: &Session, named: ClassId) -> ClassId {
-        let classes = session.classes();
+        let classes = session.sender().classes();
         let found = match &self.class {
             Some(class) => classes.find(class),
             None => classes.leaves().map(|(leaf, _)| leaf).find(|leaf| *leaf == named),
@@ -406,12 +409,12 @@ impl SharedChannel {
     /// Hands a block over to the program.
     fn take(&mut self, channel: &mut ChannelState, block: ArrivedBlock) {
         let count = if block.received.timing.repaired {
-            &mut self.stats.blocks_repaired
+            &mut self.stats.received.blocks_repaired
         } else {
-            &mut self.stats.blocks_delivered
+            &mut self.stats.received.blocks_delivered
         };
         *count += 1;
-        self.stats.bytes_delivered += block.received.bytes.len() as u64;
+        self.stats.received.bytes_delivered += block.received.bytes.len() as u64;
         channel.arrived(block);
     }
 }

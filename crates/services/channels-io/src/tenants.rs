@@ -19,7 +19,7 @@ use skyhaul_forward_io::{
 use skyhaul_identity::Fingerprint;
 use skyhaul_net::{SessionManager, Waker};
 use skyhaul_sessions::SessionId;
-use skyhaul_transport::{ClassTree, Event, Session};
+use skyhaul_transport::{ClassTree, Event, RefusalCause, Session};
 use skyhaul_units::{ByteCount, Instant};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -195,6 +195,6 @@ impl Tenants {
 /// Ends the session of a far end that breaks the protocol.
 fn refuse(manager: &mut SessionManager, id: SessionId, reason: &str) {
     if let Some(session) = manager.session(id) {
-        session.refuse(reason);
+        session.refuse(RefusalCause::Told, reason);
     }
 }

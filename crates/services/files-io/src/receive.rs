@@ -62,8 +62,10 @@ impl Receiving<'_> {
             let heard = state.hear();
             let committed = committer.join().expect("no thread of a transfer panics");
             let blocks = heard.and_then(|()| committed.map(|()| self.link.stats()))?;
-            let (received, repaired) =
-                (blocks.blocks_delivered + blocks.blocks_repaired, blocks.blocks_repaired);
+            let (received, repaired) = (
+                blocks.received.blocks_delivered + blocks.received.blocks_repaired,
+                blocks.received.blocks_repaired,
+            );
             self.reports.repaired(received, repaired);
             let last = Block::reliable(CONTROL, Message::Finished(received, repaired).encode());
             let sent = self.cancel.or(self.link.send(last)).ok_or(TransferEnd::Cancelled)?;

@@ -233,7 +233,7 @@ impl Associations {
         };
         let (lane, in_time) = (association.lane, peer.in_time(association.deadline));
         let has_room = peer.flush(context.now, session)
-            && session.waiting(lane.class, lane.priority).as_u64() <= in_time
+            && session.sender().waiting(lane.class, lane.priority).as_u64() <= in_time
             && peer.room(session) >= 2 * cost(bytes.len());
         let is_taken = has_room && peer.mux.datagram(stream, bytes);
         if is_taken {

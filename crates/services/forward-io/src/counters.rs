@@ -61,9 +61,9 @@ impl Counters {
     /// Adds what a session did.
     pub(super) const fn add(&mut self, stats: &Stats) {
         // Only datagrams are expendable: no other block expires.
-        self.datagrams.late += stats.blocks_given_up + stats.blocks_expired;
-        self.line.symbols_sent += stats.symbols_sent;
-        self.line.symbols_repeated += stats.symbols_repeated;
-        self.line.symbols_repaired += stats.symbols_recovered;
+        self.datagrams.late += stats.sent.blocks_given_up + stats.received.blocks_expired;
+        self.line.symbols_sent += stats.sent.symbols_sent;
+        self.line.symbols_repeated += stats.sent.symbols_repeated;
+        self.line.symbols_repaired += stats.received.symbols_recovered;
     }
 }

@@ -66,7 +66,7 @@ impl Forwarder {
     fn connected(&mut self, manager: &mut SessionManager, id: SessionId, role: Role) {
         let Some(session) = manager.session(id) else { return };
         session.open(Opening { name: self.name.clone(), ..Opening::default() });
-        session.share(self.classes.clone(), PolicyConfig::default());
+        session.sender_mut().share(self.classes.clone(), PolicyConfig::default());
         let (node, rules) = (self.nodes.node_of(id), Arc::clone(&self.rules));
         let member = ForwardSession { role, node, rules, range: FlowRange::Own, share: None };
         self.forwards.begun(id, session, member);

@@ -19,7 +19,7 @@ use skyhaul_forward::socks::{Reply, UNKNOWN, reply};
 use skyhaul_forward::{Event, Local, Target};
 use skyhaul_net::{SessionManager, Waker};
 use skyhaul_sessions::SessionId;
-use skyhaul_transport::{BlockId, ClassTree, Received, Session};
+use skyhaul_transport::{BlockId, ClassTree, Received, RefusalCause, Session};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -346,10 +346,10 @@ impl Forwards {
         session.release(received.bytes.len());
         let Some(peer) = self.context.sessions.get_mut(id) else { return };
         let Some(flow) = peer.range.inner(received.id.flow) else {
-            return session.refuse("a block of a flow that carries no forward");
+            return session.refuse(RefusalCause::Told, "a block of a flow that carries no forward");
         };
         if let Err(error) = peer.mux.receive(now, flow, &received.bytes) {
-            return session.refuse(&error.to_string());
+            return session.refuse(RefusalCause::Told, &error.to_string());
         }
         while let Some(event) =
             self.context.sessions.get_mut(id).and_then(|peer| peer.mux.poll_event())

@@ -84,7 +84,7 @@ impl Peer {
     ) -> Self {
         let ForwardSession { role, node, rules, range, share } = member;
         Self {
-            mux: Mux::new(role, session.classes(), budget),
+            mux: Mux::new(role, session.sender().classes(), budget),
             node,
             rules,
             asked_for,
@@ -145,9 +145,10 @@ impl Peer {
 
     /// Takes the paths' measurements.
     pub fn measure(&mut self, session: &Session) {
-        (self.rtt, self.stats) = (session.rtt(), session.stats());
-        self.rate =
-            Rate::from_bps(session.paths().map(|(_, path)| path.estimate.rate.as_bps()).sum());
+        (self.rtt, self.stats) = (session.paths().rtt(), session.stats());
+        self.rate = Rate::from_bps(
+            session.paths().iter().map(|(_, path)| path.estimate.rate.as_bps()).sum(),
+        );
     }
 
     /// How many bytes may wait in a lane for the line.

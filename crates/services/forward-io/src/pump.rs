@@ -12,7 +12,7 @@ use crate::streams::StreamKey;
 use skyhaul_forward::Lane;
 use skyhaul_net::SessionManager;
 use skyhaul_sessions::SessionId;
-use skyhaul_transport::Session;
+use skyhaul_transport::{Session, Supply};
 use skyhaul_units::{Duration, Instant};
 
 /// Why reading for a lane stopped.
@@ -56,7 +56,11 @@ impl Connections {
                     again = Some(context.now + LOOK);
                 }
             }
-            session.more_follows(more);
+            session.sender_mut().set_supply(if more {
+                Supply::Continues
+            } else {
+                Supply::Complete
+            });
         }
         again
     }
@@ -77,7 +81,7 @@ impl Connections {
                 peer.lanes.remove(&lane);
                 return Pumped::Idle;
             }
-            if session.waiting(lane.class, lane.priority).as_u64() >= peer.ahead() {
+            if session.sender().waiting(lane.class, lane.priority).as_u64() >= peer.ahead() {
                 return Pumped::Ahead;
             }
             if peer.room(session) < 2 * peer.block() as u64 {

@@ -187,7 +187,7 @@ impl Delay {
 
     /// Waits until the session holds no more than keeps the line busy.
     fn wait_for_room(&self, link: &Session, queue: &Queue) {
-        while link.stats().send_buffer > self.window
+        while link.stats().sent.buffer > self.window
             && link.closed().is_none()
             && !queue.is_closed()
         {

@@ -245,7 +245,7 @@ impl<U: User> Side<U> {
         self.tell(now);
         let wanted = self.user.work(now, &mut self.session);
         self.tell(now);
-        for id in self.session.path_order() {
+        for id in self.session.paths().fill_order() {
             let Some(path) = paths.get_mut(usize::from(id.0)) else { continue };
             let end = &mut path.ends[side];
             match &mut tap {
@@ -253,7 +253,7 @@ impl<U: User> Side<U> {
                 None => give_out(&mut self.session, id, end, now),
             };
         }
-        let wants_close = self.session.wants_close();
+        let wants_close = self.session.control_mut().wants_close();
         for path in paths.iter_mut() {
             if let Some(reason) = &wants_close {
                 path.ends[side].close(now, reason);

@@ -4,7 +4,8 @@ use crate::path::{Path, PathId};
 use crate::session::{PathRoom, Session};
 use skyhaul_units::Instant;
 
-/// Hands a path's news to the session. Do it for every path, then [`Session::handle_timeout`].
+/// Passes a path's events to the session. Call it for every path, then
+/// [`Session::handle_timeout`].
 pub fn take_in(session: &mut Session, id: PathId, path: &mut (impl Path + ?Sized), now: Instant) {
     while let Some(event) = path.poll(now) {
         session.handle(now, id, event);
@@ -13,7 +14,7 @@ pub fn take_in(session: &mut Session, id: PathId, path: &mut (impl Path + ?Sized
 }
 
 /// Fills a path's room from the session. Do it for every path in the session's
-/// [`Session::path_order`]. Whether anything was sent.
+/// [`crate::SessionPaths::fill_order`]. Whether anything was sent.
 pub fn give_out(
     session: &mut Session,
     id: PathId,
@@ -21,12 +22,12 @@ pub fn give_out(
     now: Instant,
 ) -> bool {
     loop {
-        let bytes = session.poll_control(id);
+        let bytes = session.control_mut().poll(id);
         let taken = if bytes.is_empty() { 0 } else { path.send_control(now, bytes) };
         if taken == 0 {
             break;
         }
-        session.control_taken(taken);
+        session.control_mut().taken(taken);
     }
     let mut any = false;
     let mut room = path.room(now);
@@ -49,7 +50,7 @@ pub fn drive(session: &mut Session, path: &mut (impl Path + ?Sized), now: Instan
     take_in(session, PathId(0), path, now);
     session.handle_timeout(now);
     give_out(session, PathId(0), path, now);
-    if let Some(reason) = session.wants_close() {
+    if let Some(reason) = session.control_mut().wants_close() {
         path.close(now, &reason);
     }
 }

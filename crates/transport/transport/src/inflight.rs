@@ -1,5 +1,5 @@
-//! Transmissions on one path whose fate is open, in the order they were sent, and the round-trip
-//! time they measure.
+//! Transmissions in flight on one path, in the order of sending, loss detection, and the round-trip
+//! time that they measure.
 //!
 //! A transmission counts as lost when one sent later by more than a reordering window has arrived
 //! (the time-based detection of RFC 8985), when the path says so, when the far end says on another
@@ -7,126 +7,46 @@
 //! allows. The window is small where the path keeps order, and grows when what was called lost
 //! arrives after all.
 
+mod log;
+mod loss_order;
+mod missing;
+mod reordering;
+mod round_trip;
+mod sent;
 mod silence;
 
+pub use log::LossReason;
+pub use missing::MissingAtFarEnd;
+pub use sent::{SentDatagram, Slice};
 pub use silence::many;
 
 use crate::path::Token;
 use crate::repair::Sid;
-use crate::wire::{FlowReport, Recovered};
-use silence::Quiet;
-use skyhaul_units::{Duration, FlowId, Instant, Seq};
-use std::collections::{BTreeMap, VecDeque};
+use log::{SentLog, Transmission};
+use loss_order::LossOrder;
+use reordering::ReorderTolerance;
+use round_trip::Patience;
+use silence::OwedAnswers;
+use skyhaul_units::{Duration, Instant};
+use std::ops::Range;
 
-/// What was sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SentDatagram {
-    Slice(Slice),
-    Report {
-        flows: Vec<FlowId>,
-        recovered: Vec<Recovered>,
-    },
-    /// Sent again by a time-out of its own, or a copy.
-    Notice,
-    /// Sent to see whether a full datagram arrives.
-    Padding,
-    Repair,
-}
-
-/// Part of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slice {
-    pub flow: FlowId,
-    pub seq: Seq,
-    pub start: u32,
-    pub end: u32,
-}
-
-#[derive(Debug)]
-struct Entry {
-    sent: SentDatagram,
-    sid: Option<Sid>,
-    at: Instant,
-    /// Why it was called lost: it has been acted on.
-    judged: Option<LossReason>,
-}
-
-/// Why something counts as lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LossReason {
-    /// What was sent after it has arrived.
-    Overtaken,
-    /// No news came in time.
-    Overdue,
-    /// The far end lacks it, and should have it.
-    Missed,
-}
-
-/// Open transmissions. Tokens count up, so a token finds its entry by subtraction.
+/// The transmissions in flight on one path.
 #[derive(Debug, Default)]
 pub struct Inflight {
-    first: u64,
-    entries: VecDeque<Option<Entry>>,
+    log: SentLog,
     /// Tokens below this have been judged.
     judged_below: u64,
-    /// Tokens from the first to the second were given up with the path; whether they were lost
-    /// shows when it is back.
-    doubted: (u64, u64),
+    /// Tokens that were given up with the path. Whether they were lost shows when the path is back.
+    doubted: Range<u64>,
     /// When the newest transmission known to have arrived was sent.
     newest_arrived: Option<Instant>,
-    /// When something was last heard to have arrived.
-    last_news: Option<Instant>,
-    /// The oldest open transmission after all that arrived: it and those after it owe an answer.
-    /// What is sent again meanwhile does not begin a silence anew.
-    owed_from: u64,
-    /// Tokens below this were given out as unanswered.
-    told_below: u64,
-    quiet: Quiet,
-    /// How often patience ended since something was last heard to have arrived, and when it did
-    /// last.
-    backoff: (u32, Instant),
-    /// Eighths of a round trip by which order may be off, and by how much more than half a round
-    /// trip the way there may be.
-    window_eighths: u64,
-    detour_eighths: u64,
-    sids: BTreeMap<u32, Token>,
-    rtt: RoundTrip,
-    /// What the path says that a round trip takes, for as long as none was measured here.
-    said: Duration,
-    fates: Fates,
+    silence: OwedAnswers,
+    patience: Patience,
+    order: ReorderTolerance,
+    losses: LossOrder,
 }
 
-/// Fates in the order of sending, for whoever measures loss.
-#[derive(Debug, Default)]
-struct Fates {
-    first: u64,
-    /// `None` while open.
-    known: VecDeque<Option<bool>>,
-}
-
-/// What the far end lacks of the blocks that it waits for first, each flow's, by a report.
-#[derive(Debug)]
-pub struct MissingAtFarEnd<'a>(BTreeMap<(FlowId, Seq), &'a FlowReport>);
-
-impl<'a> MissingAtFarEnd<'a> {
-    pub fn of(flows: &'a [FlowReport]) -> Self {
-        Self(flows.iter().map(|flow| ((flow.flow, Seq(flow.next)), flow)).collect())
-    }
-
-    /// Whether it is part of a block that the far end waits for.
-    fn waits_for(&self, slice: &Slice) -> bool {
-        self.0.contains_key(&(slice.flow, slice.seq))
-    }
-
-    /// Whether something of it is lacking.
-    fn slice(&self, slice: &Slice) -> bool {
-        let mut missing =
-            self.0.get(&(slice.flow, slice.seq)).into_iter().flat_map(|flow| &flow.missing);
-        missing.any(|(start, end)| *start < slice.end && end.is_none_or(|end| end > slice.start))
-    }
-}
-
-/// What settling an arrival tells.
+/// A transmission whose outcome is known.
 #[derive(Debug)]
 pub struct Acknowledged {
     pub sent: SentDatagram,
@@ -135,299 +55,223 @@ pub struct Acknowledged {
     pub was_judged: bool,
 }
 
-/// Transmissions remembered at most: 375 MB of full-size symbols. Beyond, the oldest counts as
-/// lost.
+/// Transmissions remembered at most: 375 MB of full-size symbols. When there are more, the oldest
+/// counts as lost.
 pub const ENTRIES_MAX: usize = 1 << 18;
-/// What a transmission remembered costs, in bytes: its entry, its coding number's and its fate.
+/// The memory of one transmission in bytes: its entry, its coding number and its outcome.
 pub const ENTRY: u64 = 128;
-/// A path that does not answer is tried again after at most 32 times its patience.
-const BACKOFF_MAX: u32 = 5;
-/// Half a round trip: what is later than that was not merely overtaken.
-const WINDOW_MAX_EIGHTHS: u64 = 4;
-/// Ticks of the sender and batches of acknowledgements shift packets by so much.
-const WINDOW_MIN: Duration = Duration::from_millis(4);
-/// Ticks of both ends, and the queue of a path before it is part of the smoothed round trip.
+/// Covers the ticks of both ends, and a queue that the smoothed round trip does not show yet.
 const MISSED_MARGIN: Duration = Duration::from_millis(10);
 
 impl Inflight {
     /// Transmissions remembered.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.log.len()
     }
 
+    /// A datagram goes out. Returns its token, and the oldest transmission where that is forgotten:
+    /// it counts as lost.
     pub fn add(
         &mut self,
         now: Instant,
         sent: SentDatagram,
         sid: Option<Sid>,
     ) -> (Token, Option<SentDatagram>) {
-        let token = Token(self.first + self.entries.len() as u64);
-        self.entries.push_back(Some(Entry { sent, sid, at: now, judged: None }));
-        self.fates.known.push_back(None);
-        if let Some(sid) = sid {
-            self.sids.insert(sid.to_wire(), token);
+        let token = self.log.push(Transmission { sent, sid, at: now, judged: None });
+        self.losses.add();
+        if self.log.len() <= ENTRIES_MAX {
+            return (token, None);
         }
-        let forgotten = if self.entries.len() > ENTRIES_MAX {
-            self.know(Token(self.first), true);
-            self.first += 1;
-            let oldest = self.entries.pop_front().flatten();
-            self.owed_from = self.owed_from.max(self.first);
-            if let Some(sid) = oldest.as_ref().and_then(|entry| entry.sid) {
-                self.sids.remove(&sid.to_wire());
-            }
-            oldest.filter(|entry| entry.judged.is_none()).map(|entry| entry.sent)
-        } else {
-            None
-        };
-        (token, forgotten)
+        self.losses.lost(Token(self.log.first()));
+        let oldest = self.log.pop_first();
+        self.silence.owe_from(self.log.first());
+        (token, oldest.filter(|oldest| oldest.judged.is_none()).map(|oldest| oldest.sent))
     }
 
-    /// Takes out what was lost under `token`; with whether it had been acted on.
+    /// Takes out a transmission that the path reports as lost.
     pub fn settle_lost(&mut self, token: Token) -> Option<Acknowledged> {
-        self.know(token, true);
-        let entry = self.take(token)?;
-        Some(Acknowledged { sent: entry.sent, sid: entry.sid, was_judged: entry.judged.is_some() })
+        self.losses.lost(token);
+        self.take(token).map(Acknowledged::of)
     }
 
-    /// Takes out what arrived under `token`, and measures the round trip.
+    /// Takes out a transmission that has arrived, and measures the round trip.
     pub fn settle_arrived(&mut self, token: Token, now: Instant) -> Option<Acknowledged> {
-        self.know(token, false);
-        if self.rtt.smoothed > Duration::ZERO
-            && let Some(expected) = self.expected(self.rtt.smoothed)
-        {
-            self.quiet.add(now, now.since(expected));
+        self.losses.arrived(token);
+        self.silence.note_delay(now, &self.log, self.rtt());
+        let arrived = self.take(token)?;
+        self.silence.heard(now, token);
+        self.patience.renew();
+        if self.newest_arrived.is_none_or(|newest| newest < arrived.at) {
+            self.newest_arrived = Some(arrived.at);
+            self.patience.rtt.sample(now.since(arrived.at));
+            self.settle_doubts(arrived.at);
         }
-        let entry = self.take(token)?;
-        self.last_news = Some(now);
-        self.owed_from = self.owed_from.max(token.0 + 1);
-        self.backoff.0 = 0;
-        if self.newest_arrived.is_none_or(|newest| newest < entry.at) {
-            self.newest_arrived = Some(entry.at);
-            self.rtt.sample(now.since(entry.at));
-            self.settle_doubts(entry.at);
+        if let Some(reason) = arrived.judged {
+            self.order.refuted(reason);
         }
-        // A silence that ended, or a late answer, says nothing of the order.
-        match entry.judged {
-            Some(LossReason::Overtaken) => {
-                self.window_eighths = (self.window_eighths + 1).min(WINDOW_MAX_EIGHTHS);
-            }
-            Some(LossReason::Missed) => {
-                self.detour_eighths = (self.detour_eighths + 1).min(WINDOW_MAX_EIGHTHS);
-            }
-            Some(LossReason::Overdue) | None => {}
-        }
-        Some(Acknowledged { sent: entry.sent, sid: entry.sid, was_judged: entry.judged.is_some() })
+        Some(Acknowledged::of(arrived))
     }
 
-    /// What was sent under a coding number, taken out: repair stood for it.
+    /// Takes out a transmission that the far end recovered by FEC.
     pub fn settle_recovered(&mut self, sid: Sid) -> Option<SentDatagram> {
-        let token = *self.sids.get(&sid.to_wire())?;
-        self.know(token, true);
-        self.take(token).map(|entry| entry.sent)
+        let token = self.log.token_of(sid)?;
+        self.losses.lost(token);
+        self.take(token).map(|recovered| recovered.sent)
     }
 
-    /// The next transmission that counts as lost. It stays open: news may yet come.
+    /// The next transmission that counts as lost. It stays open: an acknowledgement may yet come.
     pub fn next_lost(&mut self, now: Instant) -> Option<(SentDatagram, Option<Sid>, LossReason)> {
-        let (patience, window) = (self.patience(), self.window());
+        let (patience, window) = (self.patience.now(), self.window());
         loop {
-            let at = self.judged_index();
-            let entry = self.entries.get_mut(at)?;
-            let verdict = match entry {
-                None => None,
-                Some(entry) if entry.judged.is_some() => None,
-                Some(entry)
-                    if self.newest_arrived.is_some_and(|newest| entry.at + window < newest) =>
-                {
-                    Some(LossReason::Overtaken)
-                }
-                Some(entry) if entry.at + patience <= now => Some(LossReason::Overdue),
-                Some(_) => return None,
-            };
-            self.judged_below = self.first + at as u64 + 1;
-            if let (Some(entry), Some(verdict)) = (entry, verdict) {
-                entry.judged = Some(verdict);
-                let (found, at) = ((entry.sent.clone(), entry.sid, verdict), entry.at);
-                if verdict == LossReason::Overdue && at >= self.backoff.1 {
-                    self.backoff = ((self.backoff.0 + 1).min(BACKOFF_MAX), now);
-                }
-                self.know(Token(self.judged_below - 1), true);
-                return Some(found);
+            let token = self.judged_below.max(self.log.first());
+            if token >= self.log.end() {
+                return None;
             }
+            let open = self.log.get_mut(token).filter(|open| open.judged.is_none());
+            let Some(open) = open else {
+                self.judged_below = token + 1;
+                continue;
+            };
+            let is_overtaken = self.newest_arrived.is_some_and(|newest| open.at + window < newest);
+            let verdict = match is_overtaken {
+                true => LossReason::Overtaken,
+                false if open.at + patience <= now => LossReason::Overdue,
+                false => return None,
+            };
+            self.judged_below = token + 1;
+            open.judged = Some(verdict);
+            if verdict == LossReason::Overdue {
+                self.patience.end(now, open.at);
+            }
+            let found = (open.sent.clone(), open.sid, verdict);
+            self.losses.lost(Token(token));
+            return Some(found);
         }
     }
 
-    /// Calls lost what the far end `lacks`, where it was made by `made`: what would have arrived
-    /// before then. What is coded is left to its repair. With how many the far end lacks in a row,
-    /// of the blocks that it waits for, up to the last that should have come: none where something
-    /// sent later is known to have arrived.
+    /// A report made at `made` shows what the far end `lacks`: symbols that should have arrived by
+    /// then count as lost, except those that FEC protects. Returns them, and how many the far end
+    /// lacks in a row, of the blocks that it waits for, up to the last that should have arrived:
+    /// zero where a later one is known to have arrived.
     pub fn miss(
         &mut self,
         lacks: &MissingAtFarEnd<'_>,
         made: Instant,
         flight: Duration,
     ) -> (Vec<Slice>, usize) {
-        let late =
-            flight + self.window() + self.rtt.smoothed * self.detour_eighths / 8 + MISSED_MARGIN;
+        let late = flight + self.window() + self.order.detour(self.rtt()) + MISSED_MARGIN;
         let newest = self.newest_arrived.unwrap_or(Instant::ZERO);
         let (mut missed, mut in_a_row) = (Vec::new(), 0);
-        for place in self.judged_index()..self.entries.len() {
-            let Some(entry) = &mut self.entries[place] else { continue };
-            if entry.at + late > made {
+        for token in self.judged_below.max(self.log.first())..self.log.end() {
+            let Some(open) = self.log.get_mut(token) else { continue };
+            if open.at + late > made {
                 break;
             }
-            let SentDatagram::Slice(slice) = entry.sent else { continue };
+            let SentDatagram::Slice(slice) = open.sent else { continue };
             if !lacks.waits_for(&slice) {
                 continue;
             }
-            let is_lacking = lacks.slice(&slice);
-            in_a_row = if is_lacking && entry.at > newest { in_a_row + 1 } else { 0 };
-            if is_lacking && entry.judged.is_none() && entry.sid.is_none() {
-                entry.judged = Some(LossReason::Missed);
+            let is_lacking = lacks.lacks(&slice);
+            in_a_row = if is_lacking && open.at > newest { in_a_row + 1 } else { 0 };
+            if is_lacking && open.judged.is_none() && open.sid.is_none() {
+                open.judged = Some(LossReason::Missed);
                 missed.push(slice);
-                self.know(Token(self.first + place as u64), true);
+                self.losses.lost(Token(token));
             }
         }
         (missed, in_a_row)
     }
 
-    /// Calls everything open lost: the path does not answer. Gives what had not been judged yet.
+    /// The path does not answer: everything in flight counts as lost. Returns what had not before.
     pub fn judge_all(&mut self) -> Vec<SentDatagram> {
-        let from = self.judged_index().min(self.entries.len());
-        self.doubted = (self.doubted.0.max(self.first), self.end());
-        self.owed_from = self.end();
-        self.judged_below = self.first + self.entries.len() as u64;
-        let open = self.entries.range_mut(from..).flatten().filter(|entry| entry.judged.is_none());
-        open.map(|entry| {
-            entry.judged = Some(LossReason::Overdue);
-            entry.sent.clone()
+        let from = self.judged_below;
+        let end = self.log.end();
+        self.doubted = self.doubted.start.max(self.log.first())..end;
+        self.silence.owe_from(end);
+        self.judged_below = end;
+        let open = self.log.open_from_mut(from).filter(|open| open.judged.is_none());
+        open.map(|open| {
+            open.judged = Some(LossReason::Overdue);
+            open.sent.clone()
         })
         .collect()
     }
 
-    /// The next fate in the order of sending: whether it was lost.
+    /// The next outcome in the order of sending: whether the transmission was lost.
     pub fn next_fate(&mut self) -> Option<bool> {
-        let fate = (*self.fates.known.front()?)?;
-        self.fates.known.pop_front();
-        self.fates.first += 1;
-        Some(fate)
+        self.losses.pop()
     }
 
-    /// The path is back: what was given up with it, and sent well before what has arrived now, was
-    /// lost.
+    /// The path is back: transmissions that were given up with it, and sent well before what has
+    /// arrived now, were lost.
     fn settle_doubts(&mut self, arrived: Instant) {
         let window = self.window();
-        while self.doubted.0 < self.doubted.1 {
-            let token = self.doubted.0.max(self.first);
-            let entry =
-                usize::try_from(token - self.first).ok().and_then(|at| self.entries.get(at));
-            match entry {
-                Some(Some(entry)) if entry.at + window >= arrived => return,
-                Some(Some(_)) => self.know(Token(token), true),
-                Some(None) | None => {}
+        while !self.doubted.is_empty() {
+            let token = self.doubted.start.max(self.log.first());
+            match self.log.get(token) {
+                Some(open) if open.at + window >= arrived => return,
+                Some(_) => self.losses.lost(Token(token)),
+                None => {}
             }
-            self.doubted.0 = token + 1;
+            self.doubted.start = token + 1;
         }
     }
 
-    fn know(&mut self, token: Token, lost: bool) {
-        let at = token.0.checked_sub(self.fates.first).and_then(|at| usize::try_from(at).ok());
-        if let Some(fate) = at.and_then(|at| self.fates.known.get_mut(at)) {
-            fate.get_or_insert(lost);
-        }
-    }
-
-    /// When [`Self::next_lost`] may next have something.
+    /// When [`Self::next_lost`] may next return something.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.oldest_unjudged().map(|(_, at)| at + self.patience())
+        let mut open = self.log.open_from(self.judged_below);
+        let oldest = open.find(|(_, open)| open.judged.is_none());
+        oldest.map(|(_, open)| open.at + self.patience.now())
     }
 
-    fn end(&self) -> u64 {
-        self.first + self.entries.len() as u64
-    }
-
-    /// How long no news is normal, doubled each time that it ended with no news since (RFC 6298
-    /// 5.5).
-    fn patience(&self) -> Duration {
-        self.rtt.patience(self.said) * (1 << self.backoff.0)
-    }
-
-    /// The path has measured a round trip by itself.
+    /// Takes the round trip that the path has measured itself.
     pub const fn hear(&mut self, rtt: Duration) {
-        self.said = rtt;
+        self.patience.hear(rtt);
     }
 
     /// The smoothed round-trip time; zero before the first measurement.
     pub fn rtt(&self) -> Duration {
-        self.rtt.smoothed
+        self.patience.rtt.smoothed
     }
 
-    fn oldest_unjudged(&self) -> Option<(u64, Instant)> {
-        let from = self.judged_index().min(self.entries.len());
-        let mut open = (self.first + from as u64..).zip(self.entries.range(from..));
-        open.find_map(|(token, entry)| {
-            entry.as_ref().filter(|entry| entry.judged.is_none()).map(|entry| (token, entry.at))
-        })
+    /// When the path counts as silent; see [`OwedAnswers::silent_at`].
+    pub fn silent_at(&self, rtt: Duration, patience: Duration, many: u64) -> Option<Instant> {
+        self.silence.silent_at(&self.log, rtt, patience, many)
+    }
+
+    /// When an only path counts as silent; see [`OwedAnswers::mute_at`].
+    pub fn mute_at(&self, answered: Instant, rtt: Duration, patience: Duration) -> Option<Instant> {
+        self.silence.mute_at(&self.log, answered, rtt, patience)
+    }
+
+    /// From when on silence is in doubt; see [`OwedAnswers::doubted_at`].
+    pub fn doubted_at(&self, rtt: Duration, many: u64) -> Option<Instant> {
+        self.silence.doubted_at(&self.log, rtt, many)
+    }
+
+    /// Slices that owe an answer, each once; see [`OwedAnswers::unanswered`].
+    pub fn unanswered(&mut self) -> Vec<Slice> {
+        self.silence.unanswered(&self.log)
     }
 
     fn window(&self) -> Duration {
-        (self.rtt.smoothed / 16 + self.rtt.smoothed * self.window_eighths / 8).max(WINDOW_MIN)
+        self.order.window(self.rtt())
     }
 
-    fn judged_index(&self) -> usize {
-        self.judged_below.saturating_sub(self.first) as usize
-    }
-
-    fn take(&mut self, token: Token) -> Option<Entry> {
-        let at = usize::try_from(token.0.checked_sub(self.first)?).ok()?;
-        let entry = self.entries.get_mut(at)?.take();
-        while let Some(None) = self.entries.front() {
-            self.entries.pop_front();
-            self.first += 1;
+    fn take(&mut self, token: Token) -> Option<Transmission> {
+        if !self.log.spans(token) {
+            return None;
         }
-        if let Some(sid) = entry.as_ref().and_then(|entry| entry.sid) {
-            self.sids.remove(&sid.to_wire());
-        }
-        if token.0 == self.owed_from {
-            let later = self.entries.range((token.0 + 1).saturating_sub(self.first) as usize..);
-            let answered = later.take_while(|entry| entry.is_none()).count() as u64;
-            self.owed_from = token.0 + 1 + answered;
-        }
-        entry
+        let taken = self.log.take(token);
+        self.silence.resolved(token, &self.log);
+        taken
     }
 }
 
-/// Smoothed round-trip time and its mean deviation (RFC 6298 2).
-#[derive(Debug, Default)]
-struct RoundTrip {
-    smoothed: Duration,
-    deviation: Duration,
-}
-
-/// Patience before the first measurement: longer than a geostationary round trip with its queue.
-const PATIENCE_FIRST: Duration = Duration::from_millis(1_500);
-/// The far end may hold an acknowledgement back for 25 ms (RFC 9000 18.2), and a tick of 4 ms at
-/// each end.
-const ACK_DELAY: Duration = Duration::from_millis(35);
-
-impl RoundTrip {
-    fn sample(&mut self, rtt: Duration) {
-        if self.smoothed == Duration::ZERO {
-            self.smoothed = rtt;
-            self.deviation = rtt / 2;
-            return;
-        }
-        let off = if rtt > self.smoothed { rtt - self.smoothed } else { self.smoothed - rtt };
-        self.deviation = self.deviation.scaled(3, 4) + off / 4;
-        self.smoothed = self.smoothed.scaled(7, 8) + rtt / 8;
-    }
-
-    /// How long no news is normal: for what nothing sent later can tell of, the last symbols before
-    /// a pause.
-    fn patience(&self, said: Duration) -> Duration {
-        if self.smoothed == Duration::ZERO {
-            return PATIENCE_FIRST.max(said.scaled(3, 2) + ACK_DELAY);
-        }
-        self.smoothed + (self.deviation * 4).max(self.smoothed / 4) + ACK_DELAY
+impl Acknowledged {
+    fn of(transmission: Transmission) -> Self {
+        let Transmission { sent, sid, judged, .. } = transmission;
+        Self { sent, sid, was_judged: judged.is_some() }
     }
 }
 

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! What it leaves out: durable storage and custody (the caller says what it has stored with
-//! [`Session::receipt`]), and how fast a path may send (its congestion controller says).
+//! [`ControlStream::receipt`]), and how fast a path may send (its congestion controller says).
 
 mod block;
 mod classes;
@@ -47,9 +47,9 @@ pub use schedule::{
     Strict, Urgency, UrgencyConfig, Worth, can_arrive, forecast, forecast_by,
 };
 pub use session::{
-    CloseReason, Event, Hint, Opening, PathStats, PathStatus, SendError, Session, SessionConfig,
-    Waits,
+    BlockSender, CloseReason, ControlStream, Event, Hint, Opening, PathStats, PathStatus,
+    SendError, Session, SessionConfig, SessionPaths, Supply, WaitMeter, Waits,
 };
 pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
-pub use stats::Stats;
+pub use stats::{ReceivedStats, SentStats, Stats};
 pub use wire::{Custody, PROTOCOL_VERSION, RefusalCause, Resume, SPOOLS_MAX};

@@ -5,7 +5,7 @@ mod runs;
 
 use crate::block::{BlockId, BlockTiming, MAX_BLOCK, Received, cost};
 use crate::ranges::RangeSet;
-use crate::stats::Stats;
+use crate::stats::ReceivedStats;
 use crate::wire::{AbandonedNotice, DONE_MAX, FlowReport, Report, Resume, Symbol};
 use bytes::Bytes;
 use runs::Runs;
@@ -132,7 +132,7 @@ impl Inbox {
     }
 
     /// A symbol arrived.
-    pub fn symbol(&mut self, now: Instant, symbol: Symbol, came: Came, stats: &mut Stats) {
+    pub fn symbol(&mut self, now: Instant, symbol: Symbol, came: Came, stats: &mut ReceivedStats) {
         stats.symbols_received += u64::from(came == Came::Sent);
         let id = symbol.header.flow;
         let crowded = self.runs >= RUNS_MAX;
@@ -155,7 +155,7 @@ impl Inbox {
     }
 
     /// The far end has given up blocks.
-    pub fn notice(&mut self, now: Instant, notice: &AbandonedNotice, stats: &mut Stats) {
+    pub fn notice(&mut self, now: Instant, notice: &AbandonedNotice, stats: &mut ReceivedStats) {
         for &(id, seq, cost) in &notice.given_up {
             let crowded = self.runs >= RUNS_MAX;
             let Some(flow) = self.flow(id) else {
@@ -189,7 +189,7 @@ impl Inbox {
     }
 
     /// Drops blocks whose deadline has passed.
-    pub fn expire(&mut self, now: Instant, stats: &mut Stats) {
+    pub fn expire(&mut self, now: Instant, stats: &mut ReceivedStats) {
         while let Some((at, name)) = self.deadlines.first().copied()
             && at <= now
         {
@@ -273,7 +273,7 @@ impl Inbox {
     }
 
     /// Something arrived for a flow without a state.
-    fn tell_finished(&mut self, id: FlowId, stats: &mut Stats) {
+    fn tell_finished(&mut self, id: FlowId, stats: &mut ReceivedStats) {
         if self.resume.next(id).is_some() || self.news.len() >= FLOWS_MAX {
             stats.over_limit += 1;
             return;
@@ -291,7 +291,7 @@ impl Inbox {
     }
 
     /// Takes a symbol into its block.
-    fn put(&mut self, arrival: Arrival, id: BlockId, symbol: &Symbol, stats: &mut Stats) {
+    fn put(&mut self, arrival: Arrival, id: BlockId, symbol: &Symbol, stats: &mut ReceivedStats) {
         let Some(flow) = self.flows.get_mut(&id.flow) else { return };
         let (now, seq, header) = (arrival.now, id.seq.0, symbol.header);
         let end = header.offset + symbol.bytes.len() as u32;
@@ -353,7 +353,7 @@ impl Inbox {
     }
 
     /// Delivers a whole block to the application.
-    fn give_out(&mut self, now: Instant, id: BlockId, stats: &mut Stats) {
+    fn give_out(&mut self, now: Instant, id: BlockId, stats: &mut ReceivedStats) {
         let Some(flow) = self.flows.get_mut(&id.flow) else { return };
         let Some(block) = flow.blocks.remove(&id.seq.0) else { return };
         if flow.blocks.is_empty() {
@@ -377,7 +377,7 @@ impl Inbox {
     }
 
     /// Delivers the blocks that are in order now, and moves beyond those that are done.
-    fn advance(&mut self, now: Instant, id: FlowId, stats: &mut Stats) {
+    fn advance(&mut self, now: Instant, id: FlowId, stats: &mut ReceivedStats) {
         while let Some(flow) = self.flows.get_mut(&id) {
             let before = flow.done.len();
             flow.go_beyond_done();
@@ -516,7 +516,7 @@ mod tests {
             order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(),
                 given_up in proptest::collection::btree_set(0u64..60, 0..20)
         ) {
-            let (mut inbox, mut stats) = (Inbox::new(100_000, Resume::default()), Stats::default());
+            let (mut inbox, mut stats) = (Inbox::new(100_000, Resume::default()), ReceivedStats::default());
             let (mut settled, mut out) = (BTreeSet::new(), Vec::new());
             for seq in order {
                 if given_up.contains(&seq) {
@@ -555,14 +555,15 @@ mod tests {
         Symbol { header, bytes: Bytes::from_static(bytes) }
     }
 
-    fn notice(inbox: &mut Inbox, flow: u32, seq: u64, cost: u64, stats: &mut Stats) {
+    fn notice(inbox: &mut Inbox, flow: u32, seq: u64, cost: u64, stats: &mut ReceivedStats) {
         let notice = AbandonedNotice { given_up: vec![(FlowId(flow), seq, cost)] };
         inbox.notice(Instant::ZERO, &notice, stats);
     }
 
     #[test]
     fn a_block_given_up_frees_those_behind_it_and_returns_its_room_once() {
-        let (mut inbox, mut stats) = (Inbox::new(10_000, Resume::default()), Stats::default());
+        let (mut inbox, mut stats) =
+            (Inbox::new(10_000, Resume::default()), ReceivedStats::default());
         inbox.symbol(Instant::ZERO, symbol(0, 1, b"whole.", None), Came::Sent, &mut stats);
         assert_eq!(inbox.pop(), None, "it waits for the one before it");
         for _ in 0..2 {
@@ -576,7 +577,8 @@ mod tests {
 
     #[test]
     fn an_expired_block_keeps_its_entry_until_the_far_end_gives_it_up() {
-        let (mut inbox, mut stats) = (Inbox::new(10_000, Resume::default()), Stats::default());
+        let (mut inbox, mut stats) =
+            (Inbox::new(10_000, Resume::default()), ReceivedStats::default());
         let life = Some(Duration::from_millis(10));
         inbox.symbol(Instant::ZERO, symbol(0, 0, b"a part", life), Came::Sent, &mut stats);
         assert_eq!(inbox.counts().0, cost(6));
@@ -594,7 +596,7 @@ mod tests {
     #[test]
     fn a_flow_in_custody_is_reported_as_finished_whatever_arrives_for_it() {
         let resume = Resume { finished_below: FlowId(4), open: Vec::new() };
-        let (mut inbox, mut stats) = (Inbox::new(10_000, resume), Stats::default());
+        let (mut inbox, mut stats) = (Inbox::new(10_000, resume), ReceivedStats::default());
         notice(&mut inbox, 2, 0, 400, &mut stats);
         inbox.symbol(Instant::ZERO, symbol(3, 0, b"again.", None), Came::Sent, &mut stats);
         let (report, told) = inbox.report(1, 1_000);
@@ -605,7 +607,8 @@ mod tests {
 
     #[test]
     fn flows_take_turns_in_the_reports() {
-        let (mut inbox, mut stats) = (Inbox::new(1_000_000, Resume::default()), Stats::default());
+        let (mut inbox, mut stats) =
+            (Inbox::new(1_000_000, Resume::default()), ReceivedStats::default());
         for flow in 0..100 {
             inbox.symbol(Instant::ZERO, symbol(flow, 0, b"a part", None), Came::Sent, &mut stats);
         }
@@ -616,7 +619,8 @@ mod tests {
 
     #[test]
     fn a_far_end_that_never_sends_the_first_block_is_bounded() {
-        let (mut inbox, mut stats) = (Inbox::new(10_000, Resume::default()), Stats::default());
+        let (mut inbox, mut stats) =
+            (Inbox::new(10_000, Resume::default()), ReceivedStats::default());
         for seq in 0..2 * RUNS_MAX as u64 {
             notice(&mut inbox, 0, 1 + seq * 2, 0, &mut stats);
         }

@@ -10,6 +10,7 @@ mod events;
 mod health;
 mod hints;
 mod memory;
+mod messages;
 mod multipath;
 mod path_repair;
 mod paths;
@@ -19,6 +20,7 @@ mod retransmit_elsewhere;
 mod sender;
 mod slacks;
 mod state;
+mod timer;
 mod timers;
 mod timetable;
 mod turn;
@@ -26,20 +28,22 @@ mod waits;
 
 pub use attached::{PathStats, PathStatus};
 pub use config::{CloseReason, Event, Opening, SendError, SessionConfig};
+pub use control::ControlStream;
 pub use hints::Hint;
-pub use waits::{PathRoom, Waits};
+pub use paths::SessionPaths;
+pub use sender::{BlockSender, Supply};
+pub(crate) use waits::PathRoom;
+pub use waits::{WaitMeter, Waits};
 
 use crate::block::{Block, BlockId, Outcome};
-use crate::classes::{ClassId, ClassTree};
 use crate::path::{Estimate, PAYLOAD_MAX, PAYLOAD_MIN, PathEvent, PathId, PathOptions, Token};
-use crate::schedule::{Candidate, Forecast, PolicyConfig};
 use crate::stats::Stats;
 use crate::wire::RefusalCause;
 use bytes::Bytes;
-use control::ControlStream;
+use messages::Messages;
 use multipath::Multipath;
-use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq};
-use waits::Watch;
+use skyhaul_units::{ByteCount, Instant};
+use turn::PathTurn;
 
 /// The blocks of both directions between two nodes. Call [`Session::handle`] with what the paths
 /// report, [`Session::handle_timeout`] when [`Session::next_timeout`] is reached, then take events,
@@ -47,12 +51,12 @@ use waits::Watch;
 /// [`crate::Path`].
 ///
 /// What it holds is bounded whatever the far end does: [`SessionConfig::memory_max`] states the
-/// formula, and [`Session::memory`] what is held now.
+/// formula, and [`Stats::memory`] what is held now.
 #[derive(Debug)]
 pub struct Session {
     control: ControlStream,
     multipath: Multipath,
-    watch: Watch,
+    waits: WaitMeter,
 }
 
 impl Session {
@@ -61,7 +65,7 @@ impl Session {
         Self {
             control: ControlStream::default(),
             multipath: Multipath::new(&config),
-            watch: Watch::default(),
+            waits: WaitMeter::default(),
         }
     }
 
@@ -76,28 +80,49 @@ impl Session {
         }
     }
 
-    /// Gives the session one more path. Whether a path is known already makes no difference.
+    /// Adds a path, or sets the options of a path that the session has.
     pub fn add_path(&mut self, path: PathId, options: PathOptions) {
         if self.multipath.paths.add(path, options) {
             self.control.path_added(path);
         }
     }
 
-    /// Takes a path out of use; what was under way there is sent again on the others.
+    /// Removes a path. What was in flight there is retransmitted on the others.
     pub fn remove_path(&mut self, path: PathId) {
         let _ = self.multipath.abandon(path, &mut self.control);
     }
 
-    /// Ends the session and tells the far end why, in a sentence for its operator.
-    pub fn refuse(&mut self, reason: &str) {
-        self.control.refuse(RefusalCause::Told, reason, &mut self.multipath.events);
+    /// Ends the session and tells the far end why, in a sentence for its operator. For
+    /// [`RefusalCause::Replaced`] the far end closes the path: it has to learn more than the
+    /// sentence, which is all that a path tells that is closed here.
+    pub fn refuse(&mut self, cause: RefusalCause, reason: &str) {
+        self.control.refuse(cause, reason, &mut self.multipath.events);
     }
 
-    /// The same, for the far end's node that is not wanted beside another one. It closes the path,
-    /// since it has to learn more than the sentence, which is all that a path tells that is closed
-    /// here.
-    pub fn replace(&mut self, reason: &str) {
-        self.control.refuse(RefusalCause::Replaced, reason, &mut self.multipath.events);
+    /// Control messages: custody receipts, what the application tells the far end's, and the bytes
+    /// for the path that carries them.
+    pub const fn control_mut(&mut self) -> &mut ControlStream {
+        &mut self.control
+    }
+
+    /// The sending half: its queues, class tree and flows.
+    pub const fn sender(&self) -> &BlockSender {
+        &self.multipath.sender
+    }
+
+    /// The sending half, to be told of flows and of the class tree.
+    pub const fn sender_mut(&mut self) -> &mut BlockSender {
+        &mut self.multipath.sender
+    }
+
+    /// The paths, and how they do.
+    pub const fn paths(&self) -> &SessionPaths {
+        &self.multipath.paths
+    }
+
+    /// How long the session waited for what.
+    pub const fn waits(&self) -> &WaitMeter {
+        &self.waits
     }
 
     /// Whether both ends have introduced themselves, and the session is not over.
@@ -110,27 +135,7 @@ impl Session {
         if self.is_open() { self.multipath.sender.room() } else { ByteCount::ZERO }
     }
 
-    /// Bytes of a class and priority that wait for a path's room.
-    pub fn waiting(&self, class: ClassId, priority: u8) -> ByteCount {
-        self.multipath.sender.waiting(class, priority)
-    }
-
-    /// Whether the application has more to hand over than it did, as soon as less waits.
-    pub const fn more_follows(&mut self, more: bool) {
-        self.multipath.sender.more_follows(more);
-    }
-
-    /// Begins a flow at a place other than 0: what is below is in the far end's custody.
-    pub fn start_flow(&mut self, flow: FlowId, place: Seq) {
-        self.multipath.sender.start_flow(flow, place);
-    }
-
-    /// The place that the next block of a flow will have.
-    pub fn next_place(&self, flow: FlowId) -> Seq {
-        self.multipath.sender.next_place(flow)
-    }
-
-    /// Takes a block for sending, at the next place of its flow. Its fate comes as
+    /// Takes a block for sending, under the next sequence number of its flow. Its outcome comes as
     /// [`Event::Settled`].
     ///
     /// # Errors
@@ -140,52 +145,24 @@ impl Session {
             return Err(SendError::NotOpen);
         }
         let id = self.multipath.sender.send(now, block)?;
-        self.multipath.stats.blocks_taken += 1;
+        self.multipath.stats.sent.blocks_taken += 1;
         self.multipath.take_settled();
         Ok(id)
     }
 
-    /// Takes a block back, and what depends on it. Whether it was still to be sent or under way.
+    /// Cancels a block, and those that depend on it. Returns whether its outcome was open.
     pub fn cancel(&mut self, id: BlockId) -> bool {
         let was_open = self.multipath.sender.outbox.give_up(id, Outcome::Cancelled);
         self.multipath.take_settled();
         was_open
     }
 
-    /// Lets a flow go on one path only, or on all again.
-    pub fn pin(&mut self, flow: FlowId, path: Option<PathId>) {
-        self.multipath.sender.pin(flow, path);
-    }
-
-    /// Replaces the class tree and the policy.
-    pub fn share(&mut self, classes: ClassTree, policy: PolicyConfig) {
-        self.multipath.sender.share(classes, policy);
-    }
-
-    /// The class tree, for names and counters.
-    pub const fn classes(&self) -> &ClassTree {
-        self.multipath.sender.classes()
-    }
-
-    /// Gives back a received block's memory to flow control.
+    /// Returns the memory of a received block to the receive window.
     pub fn release(&mut self, len: usize) {
         self.multipath.receiver.release(len);
     }
 
-    /// Tells the far end that all blocks of its `flow` below `next` are on disk here.
-    pub fn receipt(&mut self, flow: FlowId, next: Seq) {
-        self.control.receipt(flow, next);
-    }
-
-    /// Sends a message to the far end's application, in order.
-    ///
-    /// # Errors
-    /// [`SendError::NotOpen`], [`SendError::TooLong`], [`SendError::Full`]; it was not taken.
-    pub fn tell(&mut self, body: Bytes) -> Result<(), SendError> {
-        self.control.tell(body)
-    }
-
-    /// What a path measures now.
+    /// Takes the measurements of a path.
     pub fn measured(&mut self, id: PathId, estimate: Estimate) {
         self.multipath.measured(id, estimate, &mut self.control);
     }
@@ -196,40 +173,25 @@ impl Session {
         receiver.pop().map(Event::Block).or_else(|| events.pop())
     }
 
-    /// The reason to close the paths with, once all control bytes are out.
-    pub fn wants_close(&mut self) -> Option<String> {
-        self.control.wants_close()
-    }
-
     /// Whether there may be a symbol to send, FEC repair included, that waits for a path's room
     /// alone.
     pub fn has_symbol(&self) -> bool {
         self.is_open() && self.multipath.has_symbol()
     }
 
-    /// Whether blocks wait for the far end to take more.
-    pub fn is_held_back(&self) -> bool {
-        self.is_open() && self.multipath.sender.outbox.is_held_back()
-    }
-
-    /// The shortest round trip of its paths; zero before the first was measured.
-    pub fn rtt(&self) -> Duration {
-        self.multipath.paths.rtt()
-    }
-
-    /// The paths and how they do.
-    pub fn paths(&self) -> impl Iterator<Item = (PathId, PathStatus)> + '_ {
-        self.multipath.paths.iter()
-    }
-
     /// The counters.
     pub fn stats(&self) -> Stats {
         let Multipath { sender, receiver, stats, .. } = &self.multipath;
-        let blocks_in_flight = receiver.in_flight();
-        Stats { blocks_in_flight, send_buffer: sender.outbox.backlog.flows.held(), ..*stats }
+        let mut stats = *stats;
+        stats.sent.buffer = sender.outbox.backlog.flows.held();
+        stats.received.blocks_in_flight = receiver.in_flight();
+        stats.received.buffer = receiver.held().as_u64();
+        stats.received.window = receiver.window().as_u64();
+        stats.memory = self.multipath.memory() + self.control.held() as u64;
+        stats
     }
 
-    /// What a path reported. A path that the session does not know is added.
+    /// Takes an event of a path. A path that the session does not know is added.
     pub fn handle(&mut self, now: Instant, path: PathId, event: PathEvent) {
         if self.control.is_over() {
             return;
@@ -246,7 +208,7 @@ impl Session {
                 self.multipath.carries(path, payload.min(PAYLOAD_MAX), &mut self.control);
             }
             PathEvent::Datagram(bytes) => multipath.datagram(now, path, &bytes, control),
-            PathEvent::Control(bytes) => control.received(path, &bytes, multipath),
+            PathEvent::Control(bytes) => Messages { control, multipath }.received(path, &bytes),
             PathEvent::Acked(token) => multipath.acked(now, path, token, control),
             PathEvent::Lost(token) => multipath.path_lost(now, path, token),
             PathEvent::Down(reason) => {
@@ -278,34 +240,18 @@ impl Session {
     }
 
     /// The next datagram to send on `path` at `now`, with the token under which the path reports
-    /// its fate. Call it only when the path has room: what to send is decided here, as late as
-    /// that.
+    /// whether it arrived. Call it only when the path has room: the choice is made here, as late as
+    /// possible.
     pub fn poll_datagram(&mut self, now: Instant, path: PathId) -> Option<(Token, Bytes)> {
-        if self.control.is_over() {
-            return None;
-        }
-        self.multipath.poll_datagram(now, path, &self.control)
+        let Self { control, multipath, .. } = self;
+        let payload =
+            multipath.paths.attached.get(&path)?.payload.filter(|_| !control.is_over())?;
+        PathTurn { now, id: path, payload, multipath }.next(control)
     }
 
-    /// Control bytes to send on `path`, in order; tell with [`Session::control_taken`] how many it
-    /// took.
-    pub fn poll_control(&mut self, path: PathId) -> &[u8] {
-        self.control.poll(path)
-    }
-
-    /// The path took this many of the control bytes.
-    pub fn control_taken(&mut self, len: usize) {
-        self.control.taken(len);
-    }
-
-    /// The paths in the order in which they should be filled.
-    pub fn path_order(&self) -> Vec<PathId> {
-        self.multipath.paths.fill_order()
-    }
-
-    /// Takes in what is known of a path beforehand; times are of the session's clock. Whether the
-    /// path is there, and no more than 64 outages and as many rates are foretold of it. Outages
-    /// that touch become one.
+    /// Takes a forecast of a path; times are of the session's clock. Returns whether it was taken:
+    /// the session has the path, and no more than 64 outages and 64 rates are forecast of it.
+    /// Outages that touch become one.
     pub fn hint(&mut self, path: PathId, hint: Hint) -> bool {
         let Self { control, multipath, .. } = self;
         let path = multipath.paths.attached.get_mut(&path);
@@ -316,56 +262,10 @@ impl Session {
         taken
     }
 
-    /// For every flow with something to send: on time, or late by how much.
-    pub fn forecasts(&mut self, now: Instant) -> Vec<Forecast> {
-        self.forecasts_with(now, &[])
-    }
-
-    /// The same with what lies `behind` the session, in a spool.
-    pub fn forecasts_with(
-        &mut self,
-        now: Instant,
-        behind: &[(FlowId, Candidate)],
-    ) -> Vec<Forecast> {
-        let Multipath { sender, paths, .. } = &mut self.multipath;
-        sender.forecasts(now, paths, behind)
-    }
-
-    /// Bytes of blocks, datagrams and book-keeping held now. It is never above
-    /// [`SessionConfig::memory_max`].
-    pub fn memory(&self) -> ByteCount {
-        ByteCount::new(self.multipath.memory() + self.control.held() as u64)
-    }
-
-    /// What the far end may have under way and undelivered here, as it said.
-    pub const fn peer_window(&self) -> ByteCount {
-        self.multipath.sender.peer_window()
-    }
-
-    /// What blocks hold of this end's window.
-    pub fn held(&self) -> ByteCount {
-        self.multipath.receiver.held()
-    }
-
-    /// This end's window.
-    pub const fn receive_window(&self) -> ByteCount {
-        self.multipath.receiver.window()
-    }
-
-    /// How long this session waited for what, up to the last time its paths were filled.
-    pub const fn waits(&self) -> Waits {
-        self.watch.waits()
-    }
-
-    /// The same up to `now`.
-    pub fn waits_until(&self, now: Instant) -> Waits {
-        self.watch.waits_until(now)
-    }
-
-    /// A path was filled as far as it went.
-    pub fn filled(&mut self, now: Instant, room: PathRoom) {
+    /// A path was filled as far as its room, or the blocks, went.
+    pub(crate) fn filled(&mut self, now: Instant, room: PathRoom) {
         if self.is_open() {
-            self.watch.filled(now, room, &self.multipath);
+            self.waits.filled(now, room, &self.multipath);
         }
     }
 }

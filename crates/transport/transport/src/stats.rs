@@ -1,14 +1,30 @@
 //! The session's counters.
 
-/// What a session has done since it began. Counts only grow, but for the two gauges.
+/// What a session has done since it began. Counts only grow; gauges, which say so, go up and down.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
+    /// This end's blocks, and the symbols that they are cut into.
+    pub sent: SentStats,
+    /// The far end's.
+    pub received: ReceivedStats,
+    /// Bytes of blocks, datagrams and book-keeping held (gauge). It is never above
+    /// [`crate::SessionConfig::memory_max`].
+    pub memory: u64,
+}
+
+/// What a session has sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SentStats {
     /// Blocks taken from the application.
     pub blocks_taken: u64,
     /// Blocks that the far end reported whole.
     pub blocks_reported: u64,
     /// Bytes of blocks that the far end reported whole.
     pub bytes_reported: u64,
+    /// Blocks given up at this end because their deadline passed.
+    pub blocks_given_up: u64,
+    /// Blocks that the application took back.
+    pub blocks_cancelled: u64,
     /// Symbols sent, first time.
     pub symbols_sent: u64,
     /// Symbols sent again.
@@ -19,10 +35,13 @@ pub struct Stats {
     pub symbols_overdue: u64,
     /// Symbols that the path called arrived, but the far end's report lacked.
     pub symbols_denied: u64,
-    /// Blocks given up at this end because their deadline passed.
-    pub blocks_given_up: u64,
-    /// Blocks that the application took back.
-    pub blocks_cancelled: u64,
+    /// Cost of blocks held for sending (gauge), in bytes.
+    pub buffer: u64,
+}
+
+/// What a session has received.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReceivedStats {
     /// Blocks of which at least one symbol arrived.
     pub blocks_seen: u64,
     /// Blocks given to the application that needed no repetition.
@@ -37,7 +56,7 @@ pub struct Stats {
     pub blocks_in_flight: u64,
     /// Symbols that arrived.
     pub symbols_received: u64,
-    /// Symbols that repair brought back.
+    /// Symbols that FEC repair brought back.
     pub symbols_recovered: u64,
     /// Symbols of blocks that had expired.
     pub symbols_late: u64,
@@ -47,11 +66,21 @@ pub struct Stats {
     pub malformed: u64,
     /// Symbols beyond the flow-control limit, ignored.
     pub over_limit: u64,
-    /// Cost of blocks held for sending (gauge), in bytes.
-    pub send_buffer: u64,
+    /// What blocks hold of this end's window (gauge), in bytes: those under way, and those that the
+    /// application has not released.
+    pub buffer: u64,
+    /// This end's window (gauge), in bytes: what blocks may hold of memory at most.
+    pub window: u64,
 }
 
 impl Stats {
+    /// Whether each block that was seen has one outcome; see [`ReceivedStats::balances`].
+    pub const fn balances(&self) -> bool {
+        self.received.balances()
+    }
+}
+
+impl ReceivedStats {
     /// `received = delivered + repaired + expired + set aside + in flight`; a session sets nothing
     /// aside.
     pub const fn balances(&self) -> bool {

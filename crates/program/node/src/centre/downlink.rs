@@ -17,7 +17,7 @@ use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_store::{
     ContactSpace as Space, SpoolId, SpoolIdentity, SpoolKnown, SpoolSender as From, StationName,
 };
-use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, SPOOLS_MAX};
+use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, RefusalCause, SPOOLS_MAX};
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
@@ -98,7 +98,7 @@ impl Downlink {
         };
         let told = self.shared.store().spaces().known(&admitted.name, SPOOLS_MAX);
         if let Some(session) = manager.session(id) {
-            session.share(self.lines.classes.clone(), PolicyConfig::default());
+            session.sender_mut().share(self.lines.classes.clone(), PolicyConfig::default());
             let custody = told.iter().map(custody_of).collect();
             session.open(Opening { name: self.name.clone(), custody, ..Opening::default() });
         }
@@ -195,7 +195,7 @@ impl Downlink {
         let reason =
             "another node with this key has connected since; give each station its own key";
         if let Some(session) = manager.session(older) {
-            session.replace(reason);
+            session.refuse(RefusalCause::Replaced, reason);
         }
     }
 
@@ -206,14 +206,14 @@ impl Downlink {
         self.shared.alarms.raise(&the_key_of(station), reason);
         if let Some(session) = manager.session(id) {
             let reason = "another node with this key is connected; give each station its own key";
-            session.replace(reason);
+            session.refuse(RefusalCause::Replaced, reason);
         }
     }
 
     fn refuse(&self, manager: &mut SessionManager, id: SessionId, reason: &str) {
         self.shared.alarms.raise("a station's connection was closed", reason);
         if let Some(session) = manager.session(id) {
-            session.refuse(reason);
+            session.refuse(RefusalCause::Told, reason);
         }
     }
 
@@ -267,7 +267,7 @@ impl Downlink {
         self.lines.classes = classes;
         for id in self.connections.keys() {
             if let Some(session) = manager.session(*id) {
-                session.share(self.lines.classes.clone(), PolicyConfig::default());
+                session.sender_mut().share(self.lines.classes.clone(), PolicyConfig::default());
             }
             self.lines.guests.shared(*id, &self.lines.classes);
         }
@@ -292,7 +292,7 @@ impl Downlink {
                 );
                 tracing::warn!("{reason}");
                 if let Some(session) = manager.session(id) {
-                    session.refuse(&reason);
+                    session.refuse(RefusalCause::Told, &reason);
                 }
             }
             Event::Greeted { spool, .. } => self.greeted(now, manager, id, spool),
@@ -315,7 +315,10 @@ impl Downlink {
                 // Its spool keeps the block, and sends it again after it is admitted.
                 None => {
                     if let Some(session) = manager.session(id).filter(|session| session.is_open()) {
-                        session.refuse("only a station's spool sends blocks of contacts");
+                        session.refuse(
+                            RefusalCause::Told,
+                            "only a station's spool sends blocks of contacts",
+                        );
                     }
                 }
             },
@@ -341,13 +344,13 @@ impl Downlink {
                 };
                 let connection = self.connections.iter().find(|(_, caller)| is_its(caller));
                 if let Some(session) = connection.and_then(|(id, _)| manager.session(*id)) {
-                    session.receipt(receipt.flow, receipt.next);
+                    session.control_mut().receipt(receipt.flow, receipt.next);
                 }
             }
             Kept::Broken(id, reason) => self.refuse(manager, id, &reason),
             Kept::Overtaken(id, reason) => {
                 if let Some(session) = self.connections.get(&id).and_then(|_| manager.session(id)) {
-                    session.refuse(&reason);
+                    session.refuse(RefusalCause::Told, &reason);
                 }
             }
         }
@@ -368,7 +371,7 @@ impl Downlink {
                 let (number, contact, frames) =
                     (ask.number, ask.contact, ask.spans.iter().map(|span| span.count));
                 let frames: u64 = frames.sum();
-                if session.tell(Bytes::from(Talk::Ask(ask).encode())).is_err() {
+                if session.control_mut().tell(Bytes::from(Talk::Ask(ask).encode())).is_err() {
                     // Backpressure of the line: asked again at the next look.
                     self.shared.gaps().ledger().not_asked(number);
                     break;
@@ -389,13 +392,13 @@ impl Downlink {
             let stats = session.stats();
             Some(StationPeer {
                 name: station.as_str().to_owned(),
-                bytes_delivered: stats.bytes_delivered,
-                blocks_delivered: stats.blocks_delivered,
-                blocks_repaired: stats.blocks_repaired,
-                blocks_in_flight: stats.blocks_in_flight,
-                symbols_received: stats.symbols_received,
-                held_bytes: session.held().as_u64(),
-                window_bytes: session.receive_window().as_u64(),
+                bytes_delivered: stats.received.bytes_delivered,
+                blocks_delivered: stats.received.blocks_delivered,
+                blocks_repaired: stats.received.blocks_repaired,
+                blocks_in_flight: stats.received.blocks_in_flight,
+                symbols_received: stats.received.symbols_received,
+                held_bytes: stats.received.buffer,
+                window_bytes: stats.received.window,
             })
         });
         self.shared.board.stations(stations.collect());

@@ -280,9 +280,9 @@ impl Feeder {
         let Some(piece) = lane.held.front() else { return Ok(Fed::Nothing) };
         let has_begun = self.sent.contains_key(&piece.flow);
         if !has_begun {
-            session.start_flow(piece.flow, piece.seq);
+            session.sender_mut().start_flow(piece.flow, piece.seq);
         }
-        let next = session.next_place(piece.flow);
+        let next = session.sender().next_seq(piece.flow);
         if has_begun && piece.seq < next {
             // The session took it before the class tree was replaced.
             lane.held.pop_front();

@@ -25,7 +25,7 @@ use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_store::SpoolReader;
-use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId};
+use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId, RefusalCause};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ impl Uplink {
         };
         let sharing = self.feeder.sharing();
         if let Some(session) = manager.session(id) {
-            session.share(sharing.tree.clone(), sharing.policy);
+            session.sender_mut().share(sharing.tree.clone(), sharing.policy);
             session.add_path(PathId(0), options);
             let (flow_base, spool) = {
                 let spool = self.shared.spool();
@@ -256,7 +256,7 @@ impl Uplink {
                 let refusal = "a station does not accept data";
                 tracing::warn!(flow = received.id.flow.0, "{refusal}");
                 if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
-                    session.refuse(refusal);
+                    session.refuse(RefusalCause::Told, refusal);
                 }
             }
             Event::PathUp(_)
@@ -298,7 +298,7 @@ impl Uplink {
                 self.centre.name
             );
             if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
-                session.refuse(&reason);
+                session.refuse(RefusalCause::Told, &reason);
             }
             return self.down(Ending::Refused, reason);
         }
@@ -353,7 +353,7 @@ impl Uplink {
         self.shared.alarms.raise(what, reason);
         let reason = format!("{what}: {reason}");
         if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
-            session.refuse(&reason);
+            session.refuse(RefusalCause::Told, &reason);
         }
         self.down(Ending::Lost, reason);
     }
@@ -363,7 +363,7 @@ impl Uplink {
         if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
             self.shared.questions.give(|answer| {
                 let said = Talk::Answer(answer.clone()).encode();
-                session.tell(Bytes::from(said)).is_ok()
+                session.control_mut().tell(Bytes::from(said)).is_ok()
             });
         }
     }
@@ -382,7 +382,7 @@ impl Uplink {
             }
             Err(error @ (FeedError::Session(_) | FeedError::Order { .. })) => {
                 self.shared.alarms.raise("the spool cannot be transmitted", &error.to_string());
-                session.refuse("the station's spool is out of order");
+                session.refuse(RefusalCause::Told, "the station's spool is out of order");
             }
         }
     }
@@ -403,13 +403,13 @@ impl Uplink {
         }
         if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
             let stats = session.stats();
-            self.status.bytes_reported = stats.bytes_reported;
-            self.status.symbols_sent = stats.symbols_sent;
-            self.status.symbols_repeated = stats.symbols_repeated;
-            self.status.symbols_lost = stats.symbols_lost;
-            self.status.held_back = session.is_held_back();
+            self.status.bytes_reported = stats.sent.bytes_reported;
+            self.status.symbols_sent = stats.sent.symbols_sent;
+            self.status.symbols_repeated = stats.sent.symbols_repeated;
+            self.status.symbols_lost = stats.sent.symbols_lost;
+            self.status.held_back = session.sender().is_held_back();
             self.status.session = session.is_open().then(|| SessionStatus::of(session, now));
-            let used: Vec<_> = session.paths().collect();
+            let used: Vec<_> = session.paths().iter().collect();
             self.status.paths = self.paths.status(&used, self.clock);
             if self.status.state == LineState::Open {
                 self.show_silence(&used);
@@ -481,7 +481,7 @@ impl Uplink {
             return None;
         }
         if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
-            session.share(sharing.tree.clone(), sharing.policy);
+            session.sender_mut().share(sharing.tree.clone(), sharing.policy);
         }
         self.connection.id().into_iter().for_each(|id| self.guests.shared(id, &sharing.tree));
         self.feeder.share(&self.shared.spool(), sharing);

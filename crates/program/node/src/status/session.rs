@@ -67,12 +67,12 @@ impl ShortageStatus {
 impl SessionStatus {
     /// Of a session, now.
     pub fn of(session: &Session, now: Instant) -> Self {
-        let Waits { application, window, buffer, classes, path } = session.waits_until(now);
+        let Waits { application, window, buffer, classes, path } = session.waits().until(now);
         let [application, window, buffer, classes, path] =
             [application, window, buffer, classes, path].map(Duration::as_secs_f64);
         Self {
             waited_s: WaitedStatus { application, window, buffer, classes, path },
-            window_bytes: session.peer_window().as_u64(),
+            window_bytes: session.sender().peer_window().as_u64(),
         }
     }
 }

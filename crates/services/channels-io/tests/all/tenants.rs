@@ -169,7 +169,7 @@ fn a_channel_that_nobody_reads_holds_back_neither_others_nor_the_owner() {
     let unread = block_on(far.door.accept()).unwrap();
     assert_eq!(unread.peer(), Some(identity(1).fingerprint()));
     // Its window is full, and stays so.
-    let held = || unread.stats().bytes_delivered;
+    let held = || unread.stats().received.bytes_delivered;
     while held() < 31 << 20 {
         std::thread::park_timeout(std::time::Duration::from_millis(1));
     }
@@ -252,7 +252,7 @@ fn an_unread_stream_loses_what_exceeds_its_window_and_one_beside_it_loses_nothin
     // 32 MiB are 512 blocks, less what each costs beside its bytes. What came first is kept.
     assert!((400..512).contains(&first.len()), "{} blocks are kept", first.len());
     assert!(first.iter().copied().eq(0..first.len() as u64), "{first:?}");
-    assert_eq!(unread.stats().blocks_expired, (SENT - first.len()) as u64);
+    assert_eq!(unread.stats().received.blocks_expired, (SENT - first.len()) as u64);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use skyhaul_forward::{Carriage, Event as Told, Mux, Role, StreamId};
 use skyhaul_lab::{PlainEnd, PlainLine, PlainPath};
-use skyhaul_transport::{ClassTree, Event, Opening, Session, SessionConfig, drive};
+use skyhaul_transport::{ClassTree, Event, Opening, Session, SessionConfig, Supply, drive};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ impl World {
             let len = mux.credit(*id).min(*left).min(32 << 10);
             if len > 0
                 && session.is_open()
-                && session.waiting(Default::default(), 1).as_u64() < AHEAD
+                && session.sender().waiting(Default::default(), 1).as_u64() < AHEAD
             {
                 mux.data(*id, &vec![5; len]);
                 *left -= len;
@@ -88,7 +88,7 @@ impl World {
                 session.send(self.now, block).unwrap();
             }
         }
-        session.more_follows(any);
+        session.sender_mut().set_supply(if any { Supply::Continues } else { Supply::Complete });
     }
 
     fn step(&mut self, side: usize) {
@@ -105,7 +105,7 @@ impl World {
                 Told::Data(id, bytes) => {
                     *self.got.entry(id).or_default() += bytes.len();
                     if self.stuck != Some(id) {
-                        mux.taken(self.now, session.rtt(), id, bytes.len());
+                        mux.taken(self.now, session.paths().rtt(), id, bytes.len());
                     }
                 }
                 Told::Finished(id) => {

@@ -124,8 +124,11 @@ impl<N: User, F: User> QuicWorld<N, F> {
         let paths = self.paths;
         let is_up = |end: &Peer<End<N, F>>| {
             end.manager().sessions().next().is_some_and(|(_, session)| {
-                let up =
-                    session.paths().filter(|(_, path)| path.state != PathState::Probing).count();
+                let up = session
+                    .paths()
+                    .iter()
+                    .filter(|(_, path)| path.state != PathState::Probing)
+                    .count();
                 session.is_open() && up == paths
             })
         };

@@ -90,7 +90,11 @@ fn what_cannot_be_in_time_is_not_sent_and_takes_along_what_depends_on_it() {
     assert_eq!(outcome(&world, alone), Some(Outcome::Delivered));
     let arrived: Vec<Seq> = world.far.user.blocks().iter().map(|(id, _)| id.seq).collect();
     assert_eq!(arrived, [alone.seq]);
-    assert_eq!(world.near.session.stats().symbols_sent, 1, "only the block that is useful alone");
+    assert_eq!(
+        world.near.session.stats().sent.symbols_sent,
+        1,
+        "only the block that is useful alone"
+    );
 }
 
 #[test]
@@ -107,13 +111,13 @@ fn what_has_expired_costs_nothing_more_at_either_end() {
         "given up when its last byte could not be in time: {}",
         at.since(begin)
     );
-    let sent = world.near.session.stats().symbols_sent;
+    let sent = world.near.session.stats().sent.symbols_sent;
     world.run_for(millis(500), |_| false);
     let (near, far) = (world.near.session.stats(), world.far.session.stats());
-    assert_eq!(near.symbols_sent, sent);
-    assert_eq!((far.blocks_expired, far.blocks_in_flight), (1, 0));
+    assert_eq!(near.sent.symbols_sent, sent);
+    assert_eq!((far.received.blocks_expired, far.received.blocks_in_flight), (1, 0));
     // It takes no room from what comes after it.
-    assert!(near.send_buffer < 1_000, "{}", near.send_buffer);
+    assert!(near.sent.buffer < 1_000, "{}", near.sent.buffer);
     let next = send(&mut world, block(100_000, millis(500)));
     world.run_for(millis(600), |_| false);
     assert_eq!(outcome(&world, next), Some(Outcome::Delivered));
@@ -128,7 +132,13 @@ fn a_forecast_turns_late_before_the_deadline() {
     }
     let outlook = |world: &mut Plain| {
         let now = world.now();
-        world.near.session.forecasts(now).first().map(|forecast| forecast.outlook)
+        world
+            .near
+            .session
+            .sender()
+            .forecasts(now, world.near.session.paths(), &[])
+            .first()
+            .map(|forecast| forecast.outlook)
     };
     world.run_for(millis(100), |_| false);
     assert!(matches!(outlook(&mut world), Some(Outlook::OnTime(_))), "{:?}", outlook(&mut world));
@@ -153,7 +163,7 @@ fn what_overtakes_a_greeting_that_is_sent_again_is_not_lost() {
     assert!(world.open());
     let whole = world.run_for(millis(2_500), |world| world.far.user.blocks() == 100);
     assert!(whole, "{} of 100 blocks", world.far.user.blocks());
-    assert_eq!(world.near.session.stats().symbols_denied, 0);
+    assert_eq!(world.near.session.stats().sent.symbols_denied, 0);
 }
 
 /// Ten seconds of bulk streams in these classes and priorities over 50 Mbit/s; the rate of each.

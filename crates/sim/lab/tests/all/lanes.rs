@@ -118,7 +118,7 @@ fn run(lanes: usize, loss: Probability) -> (f64, Duration, Vec<f64>) {
     network.run_until(now).unwrap();
     let sent = |network: &Network<Peer<Role>>| {
         let (_, session) = network.node(near).manager().sessions().next().unwrap();
-        session.paths().map(|(_, path)| path.stats.symbols_sent).collect::<Vec<_>>()
+        session.paths().iter().map(|(_, path)| path.stats.symbols_sent).collect::<Vec<_>>()
     };
     let (before, sent_before) = (delivered(&network), sent(&network));
     for _ in 0..WATCHED.as_millis() / SAMPLE.as_millis() {

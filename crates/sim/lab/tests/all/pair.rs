@@ -202,7 +202,7 @@ impl Application for Role {
             session.send(now, Block::reliable(FlowId(0), bytes)).unwrap();
             source.next = source.next.next();
         }
-        assert!(session.stats().send_buffer <= SessionConfig::default().send_buffer.as_u64());
+        assert!(session.stats().sent.buffer <= SessionConfig::default().send_buffer.as_u64());
         None
     }
 }

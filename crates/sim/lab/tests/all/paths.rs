@@ -37,7 +37,16 @@ fn bulk(paths: &[WorldPath], size: usize, seed: u64) -> World<Bulk, Sink> {
 
 /// Bytes sent on a path by the near side.
 fn sent<N: User>(world: &World<N, Sink>, path: u8) -> u64 {
-    world.near.session.paths().find(|(id, _)| *id == PathId(path)).unwrap().1.stats.bytes_sent
+    world
+        .near
+        .session
+        .paths()
+        .iter()
+        .find(|(id, _)| *id == PathId(path))
+        .unwrap()
+        .1
+        .stats
+        .bytes_sent
 }
 
 #[test]
@@ -68,7 +77,8 @@ fn gap(sides: &[usize], dying: WorldPath, surviving: WorldPath, seed: u64) -> Du
     world.run_until(at, |_| false);
     world.far.user.watch(at);
     world.run_for(secs(4), |_| false);
-    let stalls: Vec<u64> = world.near.session.paths().map(|(_, path)| path.stats.stalls).collect();
+    let stalls: Vec<u64> =
+        world.near.session.paths().iter().map(|(_, path)| path.stats.stalls).collect();
     assert_eq!(stalls, [1, 0], "the path that died was left, and no other");
     assert_eq!(world.far.user.out_of_order(), 0);
     // A gap ends with a block: without one more, a silence up to here would not count.
@@ -182,7 +192,7 @@ fn a_redundant_flow_goes_on_each_path_at_work() {
     let mut world = World::new(WorldConfig::default(), &paths, 5, user, Sink::default());
     assert!(world.open());
     world.run_for(secs(10), |_| false);
-    let all = world.near.session.stats().blocks_taken * 1_000;
+    let all = world.near.session.stats().sent.blocks_taken * 1_000;
     let sent = [sent(&world, 0), sent(&world, 1), sent(&world, 2)];
     assert!(
         sent[0] >= all * 99 / 100 && sent[1] >= all * 90 / 100 && sent[2] == 0,
@@ -194,7 +204,7 @@ fn a_redundant_flow_goes_on_each_path_at_work() {
 fn a_pinned_flow_goes_on_its_path_alone() {
     for pinned in 0..2 {
         let mut world = bulk(&[path(50, 20, 1), path(10, 200, 1)], 8 << 10, 1);
-        world.near.session.pin(FlowId(0), Some(PathId(pinned)));
+        world.near.session.sender_mut().pin(FlowId(0), Some(PathId(pinned)));
         let before = [sent(&world, 0), sent(&world, 1)];
         world.run_for(secs(5), |_| false);
         let now = [sent(&world, 0) - before[0], sent(&world, 1) - before[1]];
@@ -268,7 +278,7 @@ fn a_metered_path_carries_only_what_would_be_late_without_it() {
         assert!(world.open());
         world.run_for(secs(10), |_| false);
         let sent: Vec<u64> =
-            world.near.session.paths().map(|(_, path)| path.stats.bytes_sent).collect();
+            world.near.session.paths().iter().map(|(_, path)| path.stats.bytes_sent).collect();
         let share =
             sent.iter().map(|bytes| bytes * 100 / sent.iter().sum::<u64>()).collect::<Vec<_>>();
         assert!(free.contains(&share[0]) && metered.contains(&share[1]), "{share:?}");

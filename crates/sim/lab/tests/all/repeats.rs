@@ -82,7 +82,7 @@ fn spent(lifetime: Duration) -> (Stats, PathStats, u64) {
         world.run_for(millis(10), |_| false);
     }
     world.run_for(millis(1_000), |_| false);
-    let path = world.near.session.paths().next().expect("the path is up").1;
+    let path = world.near.session.paths().iter().next().expect("the path is up").1;
     (world.near.session.stats(), path.stats, world.far.user.blocks())
 }
 
@@ -93,15 +93,15 @@ fn what_has_time_is_sent_once_more_for_each_loss_and_what_has_not_no_oftener_tha
     let (lax, path, arrived) = spent(Duration::from_secs(60));
     assert_eq!(arrived, 1_000);
     let share = |count: u64, of: u64| count as f64 / of as f64;
-    let repeated = share(lax.symbols_repeated, lax.symbols_sent);
+    let repeated = share(lax.sent.symbols_repeated, lax.sent.symbols_sent);
     assert!((0.0526 * 0.8..0.0526 * 1.2).contains(&repeated), "{repeated}: {lax:?}");
-    assert!(share(path.repair_sent, lax.symbols_sent) < 0.005, "{path:?}");
+    assert!(share(path.repair_sent, lax.sent.symbols_sent) < 0.005, "{path:?}");
     // One in a million is left after five at 5 %: four more for each that is lost, were none
     // repaired by coding.
     let (tight, path, _) = spent(millis(200));
-    assert!(share(tight.symbols_repeated, tight.symbols_sent) < 0.05 * 4.0, "{tight:?}");
+    assert!(share(tight.sent.symbols_repeated, tight.sent.symbols_sent) < 0.05 * 4.0, "{tight:?}");
     // Coding takes what a group of 120 ms needs at 5 %, and a new path's uncertainty: less than a
     // fifth.
-    let total = share(tight.symbols_repeated + path.repair_sent, tight.symbols_sent);
+    let total = share(tight.sent.symbols_repeated + path.repair_sent, tight.sent.symbols_sent);
     assert!(total < 0.2, "{total}: {tight:?}, {path:?}");
 }

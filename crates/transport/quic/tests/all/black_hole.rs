@@ -14,7 +14,7 @@ const VOLUME: u64 = 20_000 * BLOCKS as u64;
 fn status(world: &mut World, path: PathId) -> PathStatus {
     let id = world.nodes[CALLER].session.unwrap();
     let session = world.nodes[CALLER].manager.session(id).unwrap();
-    session.paths().find(|(id, _)| *id == path).unwrap().1
+    session.paths().iter().find(|(id, _)| *id == path).unwrap().1
 }
 
 fn under_way() -> World {

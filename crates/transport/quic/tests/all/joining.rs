@@ -101,8 +101,8 @@ fn a_second_and_a_third_connection_join_and_carry_blocks() {
     let id = world.nodes[CALLER].session.unwrap();
     let session = world.nodes[CALLER].manager.session(id).unwrap();
     let used: Vec<_> =
-        session.paths().filter(|(_, path)| path.stats.bytes_sent > 200_000).collect();
-    assert_eq!(used.len(), 3, "{:?}", session.paths().collect::<Vec<_>>());
+        session.paths().iter().filter(|(_, path)| path.stats.bytes_sent > 200_000).collect();
+    assert_eq!(used.len(), 3, "{:?}", session.paths().iter().collect::<Vec<_>>());
 }
 
 #[test]

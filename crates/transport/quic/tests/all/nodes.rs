@@ -162,7 +162,7 @@ impl World {
         let id = self.nodes[CALLER].session.unwrap();
         let session = self.nodes[CALLER].manager.session(id).unwrap();
         for _ in 0..count {
-            let place = session.next_place(FlowId(0)).0;
+            let place = session.sender().next_seq(FlowId(0)).0;
             let block = Block::reliable(FlowId(0), Bytes::from(vec![place as u8; 20_000]));
             session.send(self.now, block).unwrap();
         }
@@ -282,7 +282,7 @@ impl Node {
             Event::Block(received) => {
                 let session = self.manager.session(id).unwrap();
                 session.release(received.bytes.len());
-                session.receipt(received.id.flow, received.id.seq.next());
+                session.control_mut().receipt(received.id.flow, received.id.seq.next());
                 self.received.push(received.bytes);
             }
             Event::Custody { next, .. } => self.custody = self.custody.max(next.0),

@@ -79,15 +79,18 @@ impl HeldSession {
             }
         }
         session.handle_timeout(now);
-        let order =
-            if paths.len() == 1 { paths.keys().copied().collect() } else { session.path_order() };
+        let order = if paths.len() == 1 {
+            paths.keys().copied().collect()
+        } else {
+            session.paths().fill_order()
+        };
         for id in order {
             let Some(key) = paths.get(&id) else { continue };
             if let Some(path) = endpoints.connection(*key) {
                 give_out(session, id, path, now);
             }
         }
-        if let Some(reason) = session.wants_close() {
+        if let Some(reason) = session.control_mut().wants_close() {
             for key in paths.values() {
                 if let Some(path) = endpoints.connection(*key) {
                     path.close(now, &reason);
@@ -103,7 +106,7 @@ impl HeldSession {
         now: Instant,
     ) -> bool {
         let mut any = false;
-        for id in self.session.path_order() {
+        for id in self.session.paths().fill_order() {
             let Some(key) = self.paths.get(&id) else { continue };
             if let Some(path) = endpoints.connection(*key) {
                 any |= give_out(&mut self.session, id, path, now);

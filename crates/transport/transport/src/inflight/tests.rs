@@ -1,6 +1,9 @@
 //! What counts as lost, when, and what is forgotten.
 
+use super::reordering::WINDOW_MIN;
 use super::*;
+use crate::wire::FlowReport;
+use skyhaul_units::{FlowId, Seq};
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
@@ -114,7 +117,7 @@ fn fates_come_in_the_order_of_sending_whatever_is_told_first() {
 #[test]
 fn a_silence_that_was_none_changes_neither_the_window_nor_the_measured_loss() {
     let mut inflight = measured();
-    let (window, patience) = (inflight.window(), inflight.patience());
+    let (window, patience) = (inflight.window(), inflight.patience.now());
     let tokens: Vec<Token> =
         (0..100).map(|number| add(&mut inflight, 1_000 + number, number as u32)).collect();
     assert_eq!(inflight.judge_all().len(), 100);
@@ -124,7 +127,7 @@ fn a_silence_that_was_none_changes_neither_the_window_nor_the_measured_loss() {
     }
     // The late answers are a round trip like any other.
     assert_eq!(inflight.window(), (inflight.rtt() / 16).max(WINDOW_MIN));
-    assert!(inflight.window() >= window && inflight.patience() < patience * 4);
+    assert!(inflight.window() >= window && inflight.patience.now() < patience * 4);
     assert_eq!((inflight.len(), inflight.next_timeout()), (0, None));
 }
 
@@ -160,7 +163,7 @@ fn what_the_far_end_lacks_is_lost_once_it_should_have_come() {
     for token in tokens {
         inflight.settle_arrived(token, at(1_210));
     }
-    assert_eq!((inflight.detour_eighths, inflight.window_eighths), (2, 0));
+    assert_eq!((inflight.order.detour_eighths, inflight.order.window_eighths), (2, 0));
     add(&mut inflight, 2_000, 0);
     assert_eq!(miss(&mut inflight, &all, 2_130), []);
     assert_eq!(miss(&mut inflight, &all, 2_170), [0]);
@@ -238,7 +241,7 @@ fn no_more_is_remembered_than_the_bound_and_the_oldest_counts_as_lost() {
         assert_eq!(inflight.add(at(0), slice(number), Some(Sid::from_wire(number))).1, None);
     }
     assert_eq!(inflight.add(at(1), slice(0), None).1, Some(slice(0)));
-    assert_eq!((inflight.len(), inflight.sids.len()), (ENTRIES_MAX, ENTRIES_MAX - 1));
+    assert_eq!((inflight.len(), inflight.log.coded()), (ENTRIES_MAX, ENTRIES_MAX - 1));
     assert!(inflight.settle_recovered(Sid::from_wire(0)).is_none());
     assert_eq!(inflight.next_fate(), Some(true));
 }

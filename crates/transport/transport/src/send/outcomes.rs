@@ -6,7 +6,7 @@ use super::outgoing::{BlockStage, id};
 use crate::block::{BlockId, Outcome};
 use crate::inflight::Slice;
 use crate::schedule::LineEstimate;
-use crate::stats::Stats;
+use crate::stats::SentStats;
 use crate::wire::FlowReport;
 use skyhaul_units::{Duration, FlowId, Instant, Seq};
 
@@ -78,7 +78,7 @@ impl Outbox {
         now: Instant,
         report: &FlowReport,
         settle: Option<Duration>,
-        stats: &mut Stats,
+        stats: &mut SentStats,
     ) {
         let Some(flow) = self.backlog.flows.get(report.flow) else { return };
         let (first, end) = (flow.first, flow.end());
@@ -102,7 +102,7 @@ impl Outbox {
     }
 
     /// Retransmits what a path acknowledged of the first block of a flow but its report denies.
-    fn deny(&mut self, now: Instant, report: &FlowReport, settle: Duration, stats: &mut Stats) {
+    fn deny(&mut self, now: Instant, report: &FlowReport, settle: Duration, stats: &mut SentStats) {
         let id = id(report.flow, report.next);
         if self.backlog.flows.first_held(report.flow) != report.next {
             return;
@@ -127,7 +127,7 @@ impl Outbox {
     }
 
     /// The far end has a block whole, or waits for it no longer.
-    fn confirm(&mut self, id: BlockId, confirmation: Confirmation, stats: &mut Stats) {
+    fn confirm(&mut self, id: BlockId, confirmation: Confirmation, stats: &mut SentStats) {
         let finished = confirmation == Confirmation::Uncounted;
         if let Some(cost) = self.abandoned.remove(id)
             && finished

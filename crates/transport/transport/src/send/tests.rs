@@ -5,7 +5,7 @@ use crate::block::{Mode, cost};
 use crate::classes::ClassesConfig;
 use crate::path::PathId;
 use crate::schedule::{Policy, Strict, Urgency, UrgencyConfig};
-use crate::stats::Stats;
+use crate::stats::SentStats;
 use crate::wire::FlowReport;
 use bytes::Bytes;
 use skyhaul_units::{Rate, Utc};
@@ -14,7 +14,7 @@ use skyhaul_units::{Rate, Utc};
 struct Sender {
     outbox: Outbox,
     tree: ClassTree,
-    stats: Stats,
+    stats: SentStats,
 }
 
 const LINE: LineEstimate =
@@ -36,7 +36,7 @@ impl Sender {
         Self {
             outbox,
             tree: ClassTree::new(&ClassesConfig::default()).unwrap(),
-            stats: Stats::default(),
+            stats: SentStats::default(),
         }
     }
 

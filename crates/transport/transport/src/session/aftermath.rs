@@ -1,36 +1,35 @@
-//! When a path goes silent: what goes out again goes twice on a path that loses, for a while.
+//! After a path has failed: for a while, retransmissions go out twice on paths that lose.
 //!
-//! While silence is in doubt, what had been sent again on that path goes on another too: delivery
-//! has waited for it since it was lost first, longer than for anything else there.
+//! Symbols in flight on a dead path block everything behind them in their flows. Delivery has
+//! paused for as long as the detection took; if a retransmission were lost, the pause would be a
+//! round trip longer. A second copy makes that as rare as two losses in a row. It costs at most
+//! what the other paths carry in the longest pause and a round trip.
 //!
-//! What was under way on a dead path holds back everything behind it. Delivery has paused for as
-//! long as it took to notice; a loss among what is sent again would make that a round trip longer.
-//! A second copy makes such a loss as rare as two in a row, and costs at most what the survivors
-//! carry in the time that a pause may take, and a round trip.
+//! While silence is in doubt, earlier retransmissions on that path go out on another path too:
+//! delivery has waited for them longer than for anything else there.
 
 use super::attached::Attached;
 use super::reports::REPORT_NEWS;
 use skyhaul_units::{ByteCount, Duration, Instant, Probability};
 
-/// Until when what is sent again goes twice.
+/// Until when retransmissions go out twice.
 #[derive(Debug, Default)]
 pub struct Aftermath {
     until: Instant,
 }
 
-/// A path that loses less than this is trusted with one copy: a thousand symbols then lose one.
+/// On a path that loses less than one symbol in a thousand, one copy is enough.
 const LOSS_MIN: Probability = Probability::from_ppb(1_000_000);
-/// Packets between the two copies, at least: a tick's worth of them is not lost together as easily
-/// as two neighbours.
+/// Packets between the two copies at least: two neighbours are more often lost together, since a
+/// sender's tick sends several at once.
 const SPACING_MIN: u64 = 4;
-/// What the far end lacks of a path in a row, up to the last that should have come, from which on
-/// the path is in doubt.
+/// A path is in doubt when the far end lacks this many of its symbols in a row, up to the last that
+/// should have arrived.
 pub const MISSED_MANY: usize = 2;
-/// The same, where it had been lost before: chance alone takes the same symbol twice in a row too
-/// seldom to cost much here.
+/// The same, where one of them is a retransmission: chance seldom takes the same symbol twice.
 pub const MISSED_AGAIN: usize = 1;
 
-/// How often a symbol goes, and how far apart.
+/// How many copies of a symbol go out, and how far apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repetition {
     pub times: u8,
@@ -38,18 +37,17 @@ pub struct Repetition {
 }
 
 impl Aftermath {
-    /// A path may be silent: until the next report, or until its silence is tried again.
+    /// A path may be silent: doubles retransmissions until the next report can have arrived.
     pub fn doubt(&mut self, now: Instant) {
         self.until = self.until.max(now + REPORT_NEWS);
     }
 
-    /// A path went silent: what goes out again goes twice for so long, which is as long as a pause
-    /// of those that are left may take, and a round trip.
+    /// A path went silent: doubles retransmissions for the longest `pause` of the other paths.
     pub fn went_silent(&mut self, now: Instant, pause: Duration) {
         self.until = self.until.max(now + pause);
     }
 
-    /// How often a symbol goes that is sent again on `path`, where so much was `planned`.
+    /// The copies of a retransmission on `path`, where so many were `planned`.
     pub fn copies(&self, now: Instant, path: &Attached, planned: Repetition) -> Repetition {
         if planned.times > 1 || now >= self.until || path.repair.loss() < LOSS_MIN {
             return planned;
@@ -58,7 +56,7 @@ impl Aftermath {
     }
 }
 
-/// How far apart copies go, at least.
+/// How far apart copies on a path go at least.
 pub fn spacing(path: &Attached) -> Duration {
     path.line().rate.time_for(ByteCount::of(path.payload.unwrap_or_default())) * SPACING_MIN
 }

@@ -1,9 +1,9 @@
-//! One path as its session uses it: what is under way there, how it does, its FEC repair.
+//! One path as its session uses it: transmissions in flight, health, FEC repair, forecasts.
 
 use super::health::{Health, IsLarge, Size, Stall, UsablePaths};
 use super::hints::{Beside, Hints};
 use super::path_repair::PathRepair;
-use super::timers::Timer;
+use super::timer::Timer;
 use crate::inflight::{Inflight, SentDatagram};
 use crate::path::{Estimate, PathOptions, PathState};
 use crate::repair::{CoderCounters, DecoderCounters, Goal};
@@ -14,7 +14,7 @@ use skyhaul_units::{Duration, Instant, Probability, Rate};
 /// A path that a session has.
 #[derive(Debug)]
 pub struct Attached {
-    /// Largest datagram, once it is up.
+    /// The largest datagram in bytes, once the path is up.
     pub payload: Option<usize>,
     pub options: PathOptions,
     pub inflight: Inflight,
@@ -31,71 +31,71 @@ pub struct Attached {
     pub hints: Hints,
 }
 
-/// When what was last sent on a path.
+/// When datagrams of each kind were last sent on a path.
 #[derive(Debug, Default)]
 pub struct LastSent {
-    /// A block's symbol.
+    /// A symbol of a block.
     pub symbol: Instant,
-    /// One that was sent for the first time.
+    /// A symbol that was sent for the first time.
     pub fresh: Instant,
-    /// The group of those was closed because what had been lost followed them.
+    /// The FEC group of those was closed, because retransmissions followed.
     pub closed: Instant,
 }
 
-/// What a session did on one path.
+/// The counters of one path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PathStats {
-    /// Symbols sent, repetitions included.
+    /// Symbols sent, retransmissions included.
     pub symbols_sent: u64,
-    /// Bytes of blocks in those, repetitions included.
+    /// Bytes of blocks in those symbols.
     pub bytes_sent: u64,
     /// Symbols that count as lost.
     pub symbols_lost: u64,
-    /// Repair symbols sent, and copies of what would hold up delivery for too long or was under way
-    /// on a path that went silent.
+    /// FEC repair symbols sent, and further copies of retransmissions.
     pub repair_sent: u64,
     /// Bytes of those.
     pub repair_bytes: u64,
-    /// Repair symbols received.
+    /// FEC repair symbols received.
     pub repair_received: u64,
-    /// Repair symbols received that brought something back.
+    /// FEC repair symbols received that recovered a symbol.
     pub repair_used: u64,
-    /// Repair symbols received that were not needed.
+    /// FEC repair symbols received that were not needed.
     pub repair_wasted: u64,
-    /// Datagrams sent here that repair stood for at the far end.
+    /// Datagrams sent here that were lost, and that the far end recovered by FEC.
     pub recovered_there: u64,
-    /// How often it stopped answering.
+    /// How often the path stopped answering.
     pub stalls: u64,
 }
 
-/// What is known of a path, for status output.
+/// The state of a path, for status output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathStatus {
     /// What the session does with it.
     pub state: PathState,
     /// The path's own measurements.
     pub estimate: Estimate,
-    /// Share of datagrams lost, as repair is sized for.
+    /// The loss rate for which FEC repair is planned.
     pub loss: Probability,
-    /// Until when a hint says that it is out.
+    /// Until when a hint says that the path is out.
     pub out_until: Option<Instant>,
-    /// The largest symbol datagram that goes there now; zero before it is up.
+    /// The largest symbol datagram in bytes; zero before the path is up.
     pub payload: usize,
     /// Counters.
     pub stats: PathStats,
 }
 
-/// What is assumed of a path of which nothing is known, for scheduling: delay alone counts.
+/// The rate assumed of a path that has not measured one: so high that delay alone decides the
+/// scheduling.
 const RATE_UNKNOWN: Rate = Rate::from_mbps(1_000);
-/// The shortest pause that is taken for the end of a transfer.
+/// A shorter pause is not taken for the end of a transfer.
 const IDLE: Duration = Duration::from_millis(10);
-/// The shortest silence that means anything: schedulers and acknowledgement timers of busy machines
-/// take less.
+/// Shorter silences are no sign of a fault: schedulers and acknowledgement timers of busy machines
+/// cause them.
 const SILENCE: Duration = Duration::from_millis(200);
-/// Silence of an only path for less than this means nothing: a handover of a satellite's beam takes
-/// as long.
+/// Shorter silences of an only path are no sign of a fault: the handover of a satellite's beam
+/// takes as long.
 const SILENCE_ALONE: Duration = Duration::from_secs(1);
-/// Round trips for which an only path may be silent.
+/// Round trips for which an only path may be silent: one acknowledgement may be lost.
 const ROUNDS_ALONE: u64 = 3;
 
 impl Attached {
@@ -116,27 +116,27 @@ impl Attached {
         }
     }
 
-    /// It can carry datagrams, answers, and is not foretold to be out.
+    /// Whether it is up, answers, and is not forecast to be out.
     pub fn is_usable(&self) -> bool {
         self.payload.is_some() && !self.is_stalled() && !self.hints.is_absent()
     }
 
-    /// It can carry anything: it is no standby, and sending on it costs nothing.
+    /// Whether it is usable for anything: neither a standby nor metered.
     pub fn is_free(&self) -> bool {
         self.is_usable() && !self.options.standby && !self.options.metered
     }
 
-    /// Nothing but a try now and then goes there.
+    /// Whether nothing but a probe now and then goes there.
     pub fn is_stalled(&self) -> bool {
         self.health.stall().is_some()
     }
 
-    /// How long nothing new must have come before the end of a transfer is repaired ahead.
+    /// After a pause this long, the last symbols count as the end of a transfer.
     pub fn idle(&self) -> Duration {
         (self.rtt() / 16).max(IDLE)
     }
 
-    /// When the last symbols here get FEC repair ahead of any loss.
+    /// When the last symbols of a transfer get FEC repair, ahead of any loss.
     pub fn tail_due(&self) -> Option<Instant> {
         let has_closed_tail = self.repair.coder.has_closed_tail();
         let since = if has_closed_tail { self.last.fresh } else { self.last.symbol };
@@ -148,43 +148,43 @@ impl Attached {
         self.repair.coder.has_repair() || self.tail_due().is_some_and(|due| due <= clock)
     }
 
-    /// The round trip, as the path or else the symbols show it.
+    /// The round trip as the path measures it, or else as the symbols do.
     pub fn rtt(&self) -> Duration {
         if self.estimate.rtt > Duration::ZERO { self.estimate.rtt } else { self.inflight.rtt() }
     }
 
-    /// How far the round trip swings above its mean.
+    /// How far the round trip may exceed its mean: four mean deviations (RFC 6298 2).
     pub fn swing(&self) -> Duration {
         self.estimate.rtt_variation * 4
     }
 
-    /// Half of the shortest round trip lately: what a symbol takes where no queue holds it.
+    /// Half of the shortest recent round trip: the delay of a symbol where no queue holds it.
     pub fn flight(&self) -> Duration {
         let shortest = self.estimate.min_rtt;
         if shortest > Duration::ZERO { shortest / 2 } else { self.rtt() / 2 }
     }
 
-    /// Half a round trip, and the rate.
+    /// The path's rate, and half a round trip as its delay.
     pub fn line(&self) -> LineEstimate {
         let known = Some(self.estimate.rate).filter(|rate| *rate > Rate::ZERO);
         let rate = self.hints.predicted.or(known).unwrap_or(RATE_UNKNOWN);
         LineEstimate { rate, one_way_delay: self.rtt() / 2 }
     }
 
-    /// The path has measured itself.
+    /// Takes the path's own measurements.
     pub fn measured(&mut self, estimate: Estimate) {
         self.estimate = estimate;
         self.inflight.hear(estimate.rtt);
     }
 
-    /// When it will count as silent, should nothing come: it has owed answers for longer than
-    /// [`Self::patience`] then, or many for not so long.
+    /// When it counts as silent if nothing arrives: it has owed answers for longer than
+    /// [`Self::patience`], or so many that a shorter time is enough.
     fn silent_at(&self) -> Option<Instant> {
         let round = self.rtt() + self.swing();
         self.inflight.silent_at(round, self.patience(), self.repair.many())
     }
 
-    /// From when on so many have owed answers for so long that it may be silent.
+    /// When silence is in doubt: earlier than it is certain.
     pub fn doubted_at(&self) -> Option<Instant> {
         self.inflight.doubted_at(self.rtt() + self.swing(), self.repair.many())
     }
@@ -209,7 +209,7 @@ impl Attached {
         }
     }
 
-    /// Why it is to be used no longer, if so, where so many paths are `usable`.
+    /// Why the path is out of use from now on, if it is. `usable`: how many paths are.
     pub fn stalls(&self, now: Instant, usable: UsablePaths) -> Option<Stall> {
         if self.is_stalled() || self.hints.is_absent() {
             return None;
@@ -222,7 +222,7 @@ impl Attached {
         }
     }
 
-    /// When that may be so, should nothing come.
+    /// When [`Self::stalls`] may have an answer if nothing arrives.
     fn stalls_at(&self, usable: UsablePaths) -> Option<Instant> {
         if self.is_stalled() {
             return None;
@@ -242,13 +242,13 @@ impl Attached {
         self.inflight.mute_at(answered, self.rtt() + self.swing(), patience)
     }
 
-    /// When it is to be told that datagrams have another size.
+    /// When the application is to be told of the new datagram size.
     pub fn size_due(&self) -> Option<Instant> {
         self.size.due(self.payload?, self.rtt())
     }
 
-    /// Takes in the fates that became known, in their order, and plans FEC repair anew where it is
-    /// time to.
+    /// Passes the outcomes of transmissions to the loss meter, and plans FEC repair anew where that
+    /// is due.
     pub fn replan(&mut self, now: Instant) {
         self.repair.learn_losses(now, &mut self.inflight);
         if let Some(payload) = self.payload {
@@ -257,13 +257,13 @@ impl Attached {
         }
     }
 
-    /// The timers of this path, where so many are `usable`.
+    /// The timers of this path. `usable`: how many paths are.
     pub fn timers(&self, clock: Instant, usable: UsablePaths) -> [(Timer, Option<Instant>); 8] {
-        // Silence during an outage that was foretold means nothing, and nothing is sent then.
+        // Silence during a forecast outage is expected, and nothing is sent then.
         let unless_absent = |due: Option<Instant>| due.filter(|_| !self.hints.is_absent());
-        // Nothing but a try now and then goes on a stalled path, so that repair waits.
+        // A stalled path carries only probes: FEC repair waits.
         let unless_stalled = |due: Option<Instant>| due.filter(|_| !self.is_stalled());
-        // Without another path there is none to send copies on; a doubt that has passed is settled.
+        // Doubt only sends copies on another path; one that has passed has been acted on.
         let several = usable == UsablePaths::Several;
         let is_doubtful = |at: &Instant| several && self.is_usable() && *at > clock;
         let loss = self.inflight.next_timeout().map(|due| due.max(self.hints.judge_from));
@@ -280,7 +280,7 @@ impl Attached {
         ]
     }
 
-    /// Brings what is foretold of it up to date, where another path is usable `beside` it, or none is.
+    /// Brings what is forecast of the path up to date. `beside`: whether another path is usable.
     pub fn update_hints(&mut self, now: Instant, beside: Beside) {
         let (rtt, swing) = (self.rtt(), self.swing());
         self.hints.update(now, rtt, swing, beside);

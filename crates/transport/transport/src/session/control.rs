@@ -5,15 +5,14 @@
 //! the hello and the receipts are said again there, since they may not have arrived.
 
 use super::attached::Attached;
+use super::config::{CloseReason, Event, Opening, SendError};
 use super::events::Events;
-use super::multipath::Multipath;
-use super::paths::Paths;
-use super::state::{Ended, Greeting, OwnSpool, SessionState};
-use super::{CloseReason, Event, Opening, SendError};
+use super::paths::SessionPaths;
+use super::state::{Ended, OwnSpool, SessionState};
 use crate::path::PathId;
 use crate::wire::{APPLICATION_MAX, Control, RefusalCause, Resume};
 use bytes::Bytes;
-use skyhaul_units::{ByteCount, FlowId, Seq, printable};
+use skyhaul_units::{ByteCount, FlowId, Seq};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Control messages on their way out, and the state of the session.
@@ -44,8 +43,6 @@ enum Carrier {
 pub const CONTROL_MAX: usize = 256 << 10;
 /// Length and type of a control message.
 const CONTROL_HEAD: usize = 5;
-/// What is kept of a far end's name or reason, made printable.
-const SHOWN_MAX: usize = 1024;
 
 impl ControlStream {
     /// Whether both ends have introduced themselves, and the session is not over.
@@ -140,66 +137,9 @@ impl ControlStream {
         closed(self.state.end(), reason, events);
     }
 
-    /// Bytes of the control stream arrived on a path.
-    pub(super) fn received(&mut self, path: PathId, bytes: &[u8], multipath: &mut Multipath) {
-        if let Some(attached) = multipath.paths.attached.get_mut(&path) {
-            attached.control_in.push(bytes);
-        }
-        while let Some(attached) = multipath.paths.attached.get_mut(&path) {
-            match attached.control_in.next_message() {
-                Ok(Some(message)) => self.message(message, multipath),
-                Ok(None) => return,
-                Err(error) => {
-                    let reason = error.to_string();
-                    return self.broken(reason.clone(), reason, &mut multipath.events);
-                }
-            }
-        }
-    }
-
-    fn message(&mut self, message: Control, multipath: &mut Multipath) {
-        let events = &mut multipath.events;
-        match message {
-            // Said again where the path on which it was said first may not have brought it over.
-            Control::Hello { window, flow_base, .. } if self.state.has_peer() => {
-                let before = (multipath.sender.peer_window, multipath.receiver.flow_base);
-                if (window, flow_base) != before {
-                    let reason = "it introduced itself twice, not as the same";
-                    self.broken("a second greeting".to_owned(), reason.to_owned(), events);
-                }
-            }
-            Control::Hello { .. } if self.is_over() => {}
-            Control::Hello { name, window, flow_base, spool, custody } => {
-                multipath.sender.greeted(window);
-                multipath.receiver.flow_base = flow_base;
-                // Names and reasons end in logs and on terminals.
-                let name = printable(&name, SHOWN_MAX);
-                let greeting = Greeting { name, spool, custody };
-                if let Some((resume, event)) = self.state.hello_received(greeting) {
-                    multipath.receiver.resume_at(resume);
-                    events.push(event);
-                }
-            }
-            Control::Join { .. } => {
-                let reason = "it joined a path to a session twice";
-                self.broken("a path joined twice".to_owned(), reason.to_owned(), events);
-            }
-            Control::Receipt { flow, next } => events.push(Event::Custody { flow, next }),
-            Control::Application { body } => events.push_message(body),
-            Control::Refuse { cause: RefusalCause::Told, reason } => {
-                let reason = CloseReason::Refused(printable(&reason, SHOWN_MAX));
-                closed(self.state.end(), reason, events);
-            }
-            Control::Refuse { cause: RefusalCause::Replaced, reason } => {
-                let ended = self.state.end_and_close("it calls again later".to_owned());
-                closed(ended, CloseReason::Replaced(printable(&reason, SHOWN_MAX)), events);
-            }
-        }
-    }
-
-    /// The far end broke the protocol: `told` is what it hears when its path is closed.
-    fn broken(&mut self, told: String, reason: String, events: &mut Events) {
-        closed(self.state.end_and_close(told), CloseReason::Peer(reason), events);
+    /// The state that the far end's messages change.
+    pub(super) const fn state_mut(&mut self) -> &mut SessionState {
+        &mut self.state
     }
 
     fn say(&mut self, message: &Control) {
@@ -230,7 +170,7 @@ impl ControlStream {
 
     /// Moves the stream to the first usable path. What went over the one before may not have
     /// arrived, the hello included.
-    pub(super) fn fail_over(&mut self, paths: &Paths) {
+    pub(super) fn fail_over(&mut self, paths: &SessionPaths) {
         let next = paths.control_path();
         self.carrier = match next {
             None => Carrier::None,
@@ -249,7 +189,7 @@ impl ControlStream {
     }
 
     /// Moves the stream where it waits on a path that brings nothing over, and there is another.
-    pub(super) fn leave_dead_path(&mut self, paths: &Paths) {
+    pub(super) fn leave_dead_path(&mut self, paths: &SessionPaths) {
         let is_dead = |id: PathId| paths.attached.get(&id).is_none_or(Attached::is_stalled);
         if self.carrier().is_some_and(is_dead) && paths.any_usable() {
             self.fail_over(paths);
@@ -258,7 +198,7 @@ impl ControlStream {
 }
 
 /// Tells the application that the session is over, once.
-fn closed(ended: Ended, reason: CloseReason, events: &mut Events) {
+pub(super) fn closed(ended: Ended, reason: CloseReason, events: &mut Events) {
     if ended == Ended::Now {
         events.push(Event::Closed(reason));
     }

@@ -1,18 +1,16 @@
-//! How often a symbol goes that is sent again.
+//! How many copies of a retransmission go out.
 //!
-//! Once, where there is time for another round. Several times where its deadline leaves none, in
-//! the [aftermath](super::aftermath) of a path that went silent, and where one more loss would
-//! pause delivery for longer than a path may be silent: nothing that waits behind it in its flow is
-//! delivered meanwhile. That is so where it was lost twice, and where losses are so rare that
-//! nothing before it in its flow, whose arrival would let something be delivered, went out again
-//! lately. Both are seldom, so that the copies cost little; they get a small part of what is sent,
-//! and no more.
+//! One, where there is time for another round trip. Several in three cases: its deadline leaves no
+//! time; a path has just [failed](super::aftermath); or one more loss would pause the delivery of
+//! its flow for longer than a path may be silent. The last is the case for a symbol that was lost
+//! twice, and where losses are so rare that delivery has not paused in its flow lately. Both are
+//! rare, so that the copies cost little; an allowance limits them to a small part of what is sent.
 
 use super::attached::Attached;
 use crate::repair::repetition::copies_for;
 use skyhaul_units::{Duration, Probability};
 
-/// What may be spent on copies of symbols that hold up delivery, in parts of [`PART`] of a copy.
+/// The allowance for copies of symbols that block delivery, in units of 1 / [`PART`] of a copy.
 #[derive(Debug)]
 pub struct Allowance(u32);
 
@@ -20,16 +18,17 @@ pub struct Allowance(u32);
 const PART: u32 = 256;
 /// Copies saved up at most: what 23 MB earn.
 const SAVED_MAX: u32 = 64;
-/// A symbol's copies take at most one part in so many of what is saved: where there is less for
-/// each, all have some.
+/// A symbol's copies take at most one sixteenth of what is saved, so that later symbols get some
+/// too.
 const SHARE: u32 = 16;
-/// Above this, more symbols are lost twice than one copy each could be had for.
+/// Above this loss rate, the allowance does not suffice for one copy of each symbol that is lost
+/// twice.
 const LOSS_MAX: Probability = Probability::of(1, 16);
-/// Share of symbols of which all copies may be lost: at 50 Mbit/s one in seven hours.
+/// The share of symbols of which all copies may be lost: at 50 Mbit/s one in seven hours.
 const TARGET: Probability = Probability::from_ppb(10);
 
 impl Default for Allowance {
-    /// Half of what is saved at most: a short transfer's losses are to be cheap too.
+    /// Half of the maximum: a short transfer gets copies too.
     fn default() -> Self {
         Self(SAVED_MAX / 2 * PART)
     }
@@ -41,7 +40,7 @@ impl Allowance {
         self.0 = (self.0 + 1).min(SAVED_MAX * PART);
     }
 
-    /// Takes up to so many copies; how many it had.
+    /// Takes up to `copies` from the allowance; returns how many it granted.
     pub fn take(&mut self, copies: u8) -> u8 {
         let taken = u32::from(copies).min(self.0 / PART / SHARE);
         self.0 -= taken * PART;
@@ -49,13 +48,13 @@ impl Allowance {
     }
 }
 
-/// How often a symbol that was sent so many times should go out again at once, when for so long
-/// nothing before it did: once where there is a round left until delivery has paused for longer
-/// than a path may be silent.
+/// How many copies of a symbol should go out, which was sent `sends` times, where delivery in its
+/// flow has `paused` for so long at most. One is enough while a further round trip does not make
+/// the pause longer than a path may be silent.
 pub fn copies_before_pause(path: &Attached, sends: u8, paused: Duration) -> u8 {
     let Some(round) = path.repair.coder.plan().round else { return 1 };
     let loss = path.repair.loss_at_most();
-    // It paused at the earliest when the symbol would have arrived first.
+    // The pause began when the symbol's first transmission would have arrived, or later.
     let paused = paused.min(round * u64::from(sends));
     if paused + round <= path.patience() || loss > LOSS_MAX {
         return 1;

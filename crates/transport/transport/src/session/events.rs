@@ -1,6 +1,6 @@
 //! The events that wait for the application.
 
-use super::Event;
+use super::config::Event;
 use bytes::Bytes;
 use std::collections::VecDeque;
 

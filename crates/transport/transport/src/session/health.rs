@@ -1,24 +1,24 @@
-//! Whether a path brings anything over, and what becomes of its data where it does not.
+//! The health of a path: whether it delivers, and if not, why.
 //!
-//! Three things may be wrong. It owes answers while others work: what was under way goes on those
-//! (*stalled*). Nothing at all is heard from it, and there is no other (*silent*): what can wait
-//! does. Or short datagrams arrive and full ones do not, although the path has made them as small
-//! as it can (a *black hole*).
+//! There are three faults. *Unanswered*: it owes acknowledgements while other paths work; its data
+//! goes on those. *Silent*: nothing is heard from it, and there is no other path; data that can
+//! wait does. *Black hole*: short datagrams arrive and full ones do not, although the path has
+//! made them as small as it can.
 
 use skyhaul_units::{Duration, Instant};
 
-/// Why nothing but a try now and then goes on a path.
+/// Why a path is out of use, but for a probe now and then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stall {
-    /// It owes answers, and others carry its data.
+    /// It owes acknowledgements, and other paths carry its data.
     Unanswered,
-    /// Nothing is heard from it, and there is no other.
+    /// Nothing is heard from it, and there is no other path.
     Silent,
-    /// Short datagrams arrive, symbols do not.
+    /// Short datagrams arrive, full symbols do not.
     BlackHole,
 }
 
-/// The size of datagrams that the application was told of, and when it changed since.
+/// The datagram size that the application was told of, and when it changed last.
 #[derive(Debug, Default)]
 pub struct Size {
     told: usize,
@@ -43,12 +43,12 @@ impl Size {
     }
 }
 
-/// A size that has stayed for so long, and so many round trips, is told: chance makes a path look
-/// for it too, and is found out in less.
+/// The application is told of a size that has stayed for 2 s and 16 round trips: losses by chance
+/// can make a path try a smaller size, which it corrects in less.
 const SIZE_STAYS: Duration = Duration::from_secs(2);
 const SIZE_ROUNDS: u64 = 16;
 
-/// How a path does.
+/// The health of a path.
 #[derive(Debug, Default)]
 pub struct Health {
     stall: Option<(Stall, Instant)>,
@@ -57,35 +57,36 @@ pub struct Health {
     lost_since: Option<Instant>,
 }
 
-/// So many full datagrams in a row are not lost by chance: at 70 % once in 8 thousand million.
+/// This many full datagrams in a row are not lost by chance: at 70 % loss once in 8 thousand
+/// million.
 const HOLE_MANY: u32 = 64;
-/// For so long, and so many round trips, they must have been lost: the path finds a smaller size by
-/// itself meanwhile.
+/// They must have been lost for 5 s and 16 round trips: in that time the path finds a smaller size
+/// by itself.
 const HOLE_TIME: Duration = Duration::from_secs(5);
 const HOLE_ROUNDS: u64 = 16;
 
 impl Health {
-    /// What is wrong, if anything.
+    /// The fault, if there is one.
     pub fn stall(&self) -> Option<Stall> {
         self.stall.map(|(stall, _)| stall)
     }
 
-    /// Since when it counts as silent, where it does.
+    /// Since when the path counts as silent, if it does.
     pub fn is_silent_since(&self) -> Option<Instant> {
         self.stall.filter(|(stall, _)| *stall == Stall::Silent).map(|(_, since)| since)
     }
 
-    /// Nothing but a try now and then goes on the path from now on.
+    /// The path is out of use from now on.
     pub fn fail(&mut self, now: Instant, stall: Stall) {
         *self = Self { stall: Some((stall, now)), ..Self::default() };
     }
 
-    /// It works again; whether it did not before.
+    /// The path works again; returns whether it was out of use before.
     pub fn recover(&mut self) -> bool {
         core::mem::take(self).stall.is_some()
     }
 
-    /// Something counts as lost.
+    /// A datagram counts as lost.
     pub fn lost(&mut self, now: Instant, is_large: IsLarge) {
         if is_large == IsLarge::Yes {
             self.lost_since.get_or_insert(now);
@@ -93,7 +94,7 @@ impl Health {
         }
     }
 
-    /// Something has arrived. Whether that shows that the path works again.
+    /// A datagram has arrived; returns whether that shows that the path works again.
     pub fn arrived(&mut self, is_large: IsLarge) -> bool {
         if is_large == IsLarge::Yes {
             (self.lost, self.lost_since) = (0, None);
@@ -105,14 +106,14 @@ impl Health {
         }
     }
 
-    /// When it will count as a black hole, should no full datagram arrive until then.
+    /// When the path counts as a black hole if no full datagram arrives before.
     pub fn hole_at(&self, rtt: Duration) -> Option<Instant> {
         let since = self.lost_since.filter(|_| self.lost >= HOLE_MANY)?;
         Some(since + (rtt * HOLE_ROUNDS).max(HOLE_TIME))
     }
 }
 
-/// Whether a datagram is about as long as datagrams are.
+/// Whether a datagram has about the full size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsLarge {
     /// It is.

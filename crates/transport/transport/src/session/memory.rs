@@ -1,6 +1,6 @@
 //! What a session holds, and what it may hold at most.
 
-use super::SessionConfig;
+use super::config::SessionConfig;
 use super::control::CONTROL_MAX;
 use super::early::EARLY_MAX;
 use super::events::MESSAGES_MAX;
@@ -8,7 +8,7 @@ use super::multipath::Multipath;
 use super::path_repair::PathRepair;
 use super::receiver::Holdings;
 use super::retransmit_elsewhere::ELSEWHERE_BYTES_MAX;
-use super::sender::Sender;
+use super::sender::BlockSender;
 use crate::block::{MAX_BLOCK, cost};
 use crate::inflight::{ENTRIES_MAX, ENTRY};
 use crate::reassembly::{FLOWS_MAX, RUNS_MAX, SLACK};
@@ -35,7 +35,7 @@ impl Multipath {
             datagrams + decoder.memory() + control + path.inflight.len() as u64 * ENTRY
         });
         let Holdings { bytes, flows, runs } = self.receiver.holdings();
-        let Sender { outbox, elsewhere, .. } = &self.sender;
+        let BlockSender { outbox, elsewhere, .. } = &self.sender;
         outbox.backlog.flows.held()
             + bytes
             + self.receiver.early.held()

@@ -1,17 +1,16 @@
-//! The two directions of a session over its paths: what arrives goes to the receiver, what paths
-//! tell of fates goes to the sender, and what a failed path leaves goes to the others.
+//! Both directions of a session over its paths: datagrams go to the receiver, acknowledgements,
+//! losses and reports to the sender, and the data of a failed path to the other paths.
 
 use super::aftermath::{MISSED_AGAIN, MISSED_MANY};
 use super::attached::Attached;
+use super::config::{Event, SessionConfig};
 use super::control::ControlStream;
 use super::events::Events;
 use super::health::{IsLarge, Stall, UsablePaths};
 use super::hints::Beside;
-use super::paths::Paths;
-use super::receiver::Receiver;
-use super::sender::{Newest, Sender};
-use super::turn::PathTurn;
-use super::{Event, SessionConfig};
+use super::paths::SessionPaths;
+use super::receiver::BlockReceiver;
+use super::sender::{BlockSender, Newest};
 use crate::block::Outcome;
 use crate::inflight::{Acknowledged, LossReason, MissingAtFarEnd, SentDatagram};
 use crate::path::{Estimate, PathId, Token};
@@ -25,9 +24,9 @@ use skyhaul_units::Instant;
 /// The sender and the receiver of a session over its paths.
 #[derive(Debug)]
 pub struct Multipath {
-    pub paths: Paths,
-    pub sender: Sender,
-    pub receiver: Receiver,
+    pub paths: SessionPaths,
+    pub sender: BlockSender,
+    pub receiver: BlockReceiver,
     pub events: Events,
     pub stats: Stats,
     /// When time-outs were last seen to.
@@ -37,31 +36,19 @@ pub struct Multipath {
 impl Multipath {
     pub fn new(config: &SessionConfig) -> Self {
         Self {
-            paths: Paths::new(config.repair),
-            sender: Sender::new(config),
-            receiver: Receiver::new(config.receive_window),
+            paths: SessionPaths::new(config.repair),
+            sender: BlockSender::new(config),
+            receiver: BlockReceiver::new(config.receive_window),
             events: Events::default(),
             stats: Stats::default(),
             clock: Instant::ZERO,
         }
     }
 
-    /// The next datagram to send on a path that has room, with the token under which the path
-    /// reports its fate.
-    pub fn poll_datagram(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        control: &ControlStream,
-    ) -> Option<(Token, Bytes)> {
-        let payload = self.paths.attached.get(&id)?.payload?;
-        PathTurn { now, id, payload, multipath: self }.next(control)
-    }
-
     /// Whether there may be a symbol to send, FEC repair included, that waits for a path's room
     /// alone.
     pub fn has_symbol(&self) -> bool {
-        let Sender { outbox, elsewhere, .. } = &self.sender;
+        let BlockSender { outbox, elsewhere, .. } = &self.sender;
         let any = outbox.has_symbol()
             || !elsewhere.is_empty()
             || self.paths.has_repair_to_send(self.clock);
@@ -93,7 +80,7 @@ impl Multipath {
         }
     }
 
-    /// A path has measured itself.
+    /// Takes the measurements of a path.
     pub fn measured(&mut self, id: PathId, estimate: Estimate, control: &mut ControlStream) {
         let Some(path) = self.paths.attached.get_mut(&id) else { return };
         path.measured(estimate);
@@ -102,8 +89,7 @@ impl Multipath {
         }
     }
 
-    /// Takes a path out; returns whether there was one. What was under way there goes on the
-    /// others.
+    /// Removes a path; returns whether there was one. What was in flight there goes on the others.
     pub fn abandon(&mut self, id: PathId, control: &mut ControlStream) -> bool {
         let Some(mut path) = self.paths.attached.remove(&id) else { return false };
         self.lose_all(path.inflight.judge_all());
@@ -114,7 +100,7 @@ impl Multipath {
         true
     }
 
-    /// A path brings nothing over: what was under way there goes on the others, or waits.
+    /// A path delivers nothing: failover. What was in flight there goes on the others, or waits.
     fn stall(&mut self, now: Instant, id: PathId, stall: Stall, control: &mut ControlStream) {
         let Some(path) = self.paths.attached.get_mut(&id) else { return };
         path.health.fail(now, stall);
@@ -140,8 +126,7 @@ impl Multipath {
         }
     }
 
-    /// Brings the paths' standing up to date: who goes, who is back, what is believed of their
-    /// rates.
+    /// Applies the forecasts of all paths: which of them leave, which are back, at which rate.
     pub fn see_hints(&mut self, now: Instant, control: &mut ControlStream) {
         if self.paths.attached.values().all(|path| path.hints.is_idle()) {
             return;
@@ -187,11 +172,10 @@ impl Multipath {
         }
         let (line, confirmation) = (self.paths.line(), self.paths.confirmation_time());
         self.sender.see_time_outs(now, &line, confirmation);
-        self.receiver.expire(now, &mut self.stats);
+        self.receiver.expire(now, &mut self.stats.received);
     }
 
-    /// Looks what of a path's transmissions counts as lost, and whether the path brings anything
-    /// over.
+    /// Detects the losses of a path, and whether the path delivers at all.
     fn judge_path(&mut self, now: Instant, id: PathId, control: &mut ControlStream) {
         let usable = self.paths.usability();
         if usable == UsablePaths::Several {
@@ -204,8 +188,10 @@ impl Multipath {
             path.stats.symbols_lost += u64::from(verdict == LossReason::Overtaken);
             path.health.lost(now, path.is_large(&sent));
             match (self.lost(sent), verdict) {
-                (true, LossReason::Overtaken) => self.stats.symbols_lost += 1,
-                (true, LossReason::Overdue | LossReason::Missed) => self.stats.symbols_overdue += 1,
+                (true, LossReason::Overtaken) => self.stats.sent.symbols_lost += 1,
+                (true, LossReason::Overdue | LossReason::Missed) => {
+                    self.stats.sent.symbols_overdue += 1;
+                }
                 (false, _) => {}
             }
         }
@@ -221,9 +207,9 @@ impl Multipath {
         }
     }
 
-    /// Looks whether a path that is in use may be silent. What was sent again there goes on another
-    /// at once: delivery has waited for it since it was lost first, and would wait until the
-    /// silence is certain.
+    /// Where a usable path may be silent, retransmissions in flight there go on another path at
+    /// once: delivery has waited for them since their first loss, and would wait until the silence
+    /// is certain.
     fn doubt(&mut self, now: Instant, id: PathId) {
         let path = self.paths.attached.get_mut(&id).filter(|path| path.is_usable());
         let is_doubtful = |path: &&mut Attached| path.doubted_at().is_some_and(|at| at <= now);
@@ -247,7 +233,7 @@ impl Multipath {
                 self.receiver.early.keep(path, bytes.clone());
             }
             Ok(Datagram::Symbol(symbol)) => {
-                self.receiver.symbol(now, symbol, Came::Sent, &mut self.stats);
+                self.receiver.symbol(now, symbol, Came::Sent, &mut self.stats.received);
             }
             Ok(Datagram::Protected { sid, content }) => {
                 self.content(now, &content, Came::Sent);
@@ -260,18 +246,18 @@ impl Multipath {
                 let path = PathId(path);
                 match self.paths.attached.get_mut(&path) {
                     Some(path) => path.repair.decoder.repair(symbol),
-                    None => self.stats.malformed += 1,
+                    None => self.stats.received.malformed += 1,
                 }
                 self.recover(now, path);
             }
             Ok(Datagram::Report(report)) => self.reported(now, path, &report),
             Ok(Datagram::Notice(notice)) => {
                 if control.is_open() {
-                    self.receiver.notice(now, notice, &mut self.stats);
+                    self.receiver.notice(now, notice, &mut self.stats.received);
                 }
             }
             Ok(Datagram::Padding(_)) => {}
-            Err(_) => self.stats.malformed += 1,
+            Err(_) => self.stats.received.malformed += 1,
         }
     }
 
@@ -279,17 +265,17 @@ impl Multipath {
     fn content(&mut self, now: Instant, content: &Bytes, came: Came) {
         match Datagram::decode(content) {
             Ok(Datagram::Symbol(symbol)) => {
-                self.receiver.symbol(now, symbol, came, &mut self.stats);
+                self.receiver.symbol(now, symbol, came, &mut self.stats.received);
             }
-            _ => self.stats.malformed += 1,
+            _ => self.stats.received.malformed += 1,
         }
     }
 
-    /// Takes in what FEC repair has brought back on a path.
+    /// Takes the symbols that FEC repair has recovered on a path.
     fn recover(&mut self, now: Instant, id: PathId) {
-        let next = |paths: &mut Paths| paths.attached.get_mut(&id)?.repair.decoder.poll();
+        let next = |paths: &mut SessionPaths| paths.attached.get_mut(&id)?.repair.decoder.poll();
         while let Some((sid, content)) = next(&mut self.paths) {
-            self.stats.symbols_recovered += 1;
+            self.stats.received.symbols_recovered += 1;
             self.content(now, &content, Came::Recovered);
             self.receiver.note_recovered(id, sid);
         }
@@ -301,11 +287,11 @@ impl Multipath {
             self.recovered_there(now, run);
         }
         let Some(newest) = self.sender.report_came(report.number, report.limit) else { return };
-        // What one that was overtaken on a faster path says of what came stays true; what it misses
-        // may have come since.
+        // An overtaken report is still right about what arrived; what it lacks may have arrived
+        // since.
         let confirmation = (newest == Newest::Yes).then(|| self.paths.confirmation_time());
         for flow in &report.flows {
-            self.sender.outbox.report(now, flow, confirmation, &mut self.stats);
+            self.sender.outbox.report(now, flow, confirmation, &mut self.stats.sent);
         }
         if newest == Newest::Yes {
             self.missed(now, path, report);
@@ -325,7 +311,7 @@ impl Multipath {
         }
     }
 
-    /// Sends elsewhere what a report that came on `path` lacks.
+    /// Retransmits on other paths what a report lacks that arrived on `path`.
     fn missed(&mut self, now: Instant, path: PathId, report: &Report) {
         let back = self.paths.attached.get(&path).map(|path| path.rtt() / 2);
         let Some(back) = back.filter(|_| self.paths.attached.len() > 1) else { return };
@@ -357,11 +343,11 @@ impl Multipath {
                 }
                 _ => self.lost(SentDatagram::Slice(slice)),
             };
-            self.stats.symbols_lost += u64::from(wanted);
+            self.stats.sent.symbols_lost += u64::from(wanted);
         }
     }
 
-    /// A path's far end has received a datagram.
+    /// A datagram was acknowledged.
     pub fn acked(&mut self, now: Instant, id: PathId, token: Token, control: &mut ControlStream) {
         let Some(path) = self.paths.attached.get_mut(&id) else { return };
         let Some(Acknowledged { sent, sid, .. }) = path.inflight.settle_arrived(token, now) else {
@@ -389,11 +375,12 @@ impl Multipath {
         path.health.lost(now, path.is_large(&arrival.sent));
         path.stats.symbols_lost += 1;
         if self.lost(arrival.sent) {
-            self.stats.symbols_lost += 1;
+            self.stats.sent.symbols_lost += 1;
         }
     }
 
-    /// Sees to it that what was lost is sent again. Whether it was a symbol that is still wanted.
+    /// Queues what was lost for retransmission. Returns whether it was a symbol that is still
+    /// wanted.
     pub fn lost(&mut self, sent: SentDatagram) -> bool {
         match sent {
             SentDatagram::Slice(slice) => {
@@ -419,8 +406,8 @@ impl Multipath {
         while let Some((id, outcome)) = self.sender.outbox.poll_settled() {
             match outcome {
                 Outcome::Delivered => {}
-                Outcome::Expired => self.stats.blocks_given_up += 1,
-                Outcome::Cancelled => self.stats.blocks_cancelled += 1,
+                Outcome::Expired => self.stats.sent.blocks_given_up += 1,
+                Outcome::Cancelled => self.stats.sent.blocks_cancelled += 1,
                 // Only said where there is no return path.
                 Outcome::Sent => {}
             }

@@ -18,7 +18,7 @@ pub struct PathRepair {
     planner: Planner,
     timed: Timed,
     replan_at: Instant,
-    /// So many unanswered in a row are not chance.
+    /// This many unanswered transmissions in a row are not lost by chance.
     many: u64,
 }
 
@@ -33,9 +33,10 @@ struct Timed {
 }
 
 impl Timed {
-    /// How much there is, of a `line`. Of what has just begun half of the line is assumed, but
-    /// where a group's worth of datagrams shows more: repair for half of what really comes fills
-    /// the line. Where it shows less, it may only have begun.
+    /// The rate of this traffic on a line of the rate `line`. At its beginning it is assumed to
+    /// take half of the line, or more where one FEC group of datagrams shows more: FEC repair
+    /// planned for too little traffic fills the line. A lower rate is not believed yet, since the
+    /// traffic may only have begun.
     fn rate_at(&self, now: Instant, line: Rate, payload: usize) -> Rate {
         if self.rate > Rate::ZERO {
             return self.rate;
@@ -49,11 +50,11 @@ impl Timed {
     }
 }
 
-/// How often repair is planned anew.
+/// FEC repair is planned anew this often.
 const REPLAN: Duration = Duration::from_millis(100);
-/// How often before timed traffic was measured once.
+/// The same before the rate of traffic with deadlines was measured once.
 const BEGINNING: Duration = Duration::from_millis(25);
-/// Over how long timed traffic is measured.
+/// The rate of traffic with deadlines is measured over this time.
 const STRETCH: Duration = Duration::from_millis(500);
 
 impl PathRepair {
@@ -69,30 +70,30 @@ impl PathRepair {
         }
     }
 
-    /// So many unanswered transmissions in a row are not chance.
+    /// This many unanswered transmissions in a row are not lost by chance.
     pub const fn many(&self) -> u64 {
         self.many
     }
 
-    /// Takes in the fates that became known, in their order.
+    /// Passes the outcomes that became known to the loss meter, in the order of sending.
     pub fn learn_losses(&mut self, now: Instant, inflight: &mut Inflight) {
         while let Some(lost) = inflight.next_fate() {
             self.losses.fate(now, if lost { DatagramFate::Lost } else { DatagramFate::Arrived });
         }
     }
 
-    /// Share of datagrams lost.
+    /// The loss rate.
     pub fn loss(&self) -> Probability {
         self.losses.estimate().loss
     }
 
-    /// The same with the uncertainty of the measurement.
+    /// The upper bound of the loss rate, with the uncertainty of the measurement.
     pub fn loss_at_most(&self) -> Probability {
         self.losses.estimate().upper
     }
 
-    /// A symbol of so many bytes with a deadline goes out with `slack` to spare after its flight,
-    /// where datagrams have at most `payload` bytes.
+    /// A symbol with a deadline goes out: it has so many `bytes`, and `slack` left after its
+    /// flight. Datagrams have at most `payload` bytes.
     pub fn timed(&mut self, now: Instant, bytes: usize, slack: Duration, payload: usize) {
         let timed = &mut self.timed;
         if timed.bytes == ByteCount::ZERO && timed.rate == Rate::ZERO {
@@ -118,7 +119,7 @@ impl PathRepair {
         self.timed.slacks.add(now, ByteCount::of(bytes), slack);
     }
 
-    /// Plans repair anew where it is time to, for datagrams of at most `payload` bytes on a line
+    /// Plans FEC repair anew where that is due, for datagrams of at most `payload` bytes on a line
     /// of this round trip and rate.
     pub fn replan(&mut self, now: Instant, payload: usize, rtt: Duration, rate: Rate) {
         if now < self.replan_at {
@@ -144,9 +145,9 @@ impl PathRepair {
     }
 }
 
-/// What the headers below a symbol of `bytes` take beyond those of its part of a `full` datagram:
-/// of speech and text each packet is headers by a sixth, and repair that leaves those out takes the
-/// room of what it is to repair.
+/// The bytes of headers below a symbol of `bytes` beyond its share of the headers of a `full`
+/// datagram. Headers are a sixth of each packet of speech and text; FEC repair planned without them
+/// would take the rate that those packets need.
 fn header_excess(bytes: usize, full: usize) -> usize {
     UNDER_SYMBOL - UNDER_SYMBOL * bytes.min(full) / full
 }

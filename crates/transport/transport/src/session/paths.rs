@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The paths of a session.
 #[derive(Debug)]
-pub struct Paths {
+pub struct SessionPaths {
     pub(super) attached: BTreeMap<PathId, Attached>,
     /// Whether and how well losses are repaired by coding.
     repair: Option<Goal>,
@@ -20,7 +20,7 @@ pub struct Paths {
 
 /// What a path may carry beside the others.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Share {
+pub struct PathShare {
     /// Bytes that faster paths would deliver before anything sent here now arrives: these are left
     /// to them.
     pub lead: u64,
@@ -28,12 +28,12 @@ pub struct Share {
     pub only_late_for: Option<LineEstimate>,
 }
 
-/// Paths of one session: addresses of two nodes, and lanes on them.
+/// The paths of one session: addresses of two nodes, and lanes on them.
 const PATHS_MAX: usize = 64;
 /// Copies of reports take at most this part of a path's rate.
 const COPY_PART: u64 = 32;
 
-impl Paths {
+impl SessionPaths {
     pub(super) const fn new(repair: Option<Goal>) -> Self {
         Self { attached: BTreeMap::new(), repair }
     }
@@ -170,10 +170,10 @@ impl Paths {
     }
 
     /// What a path may carry beside the others; `None` where it waits for them to fail.
-    pub(super) fn share(&self, id: PathId) -> Option<Share> {
+    pub(super) fn share(&self, id: PathId) -> Option<PathShare> {
         let path = self.attached.get(&id)?;
         if self.attached.len() == 1 {
-            return Some(Share::default());
+            return Some(PathShare::default());
         }
         let is_standby = |path: &Attached| path.options.standby;
         if is_standby(path) && self.others(id).any(|(_, other)| !is_standby(other)) {
@@ -192,7 +192,7 @@ impl Paths {
         let free = || self.others(id).map(|(_, other)| other).filter(|other| other.is_free());
         let only_late_for = (path.options.metered && free().next().is_some())
             .then(|| together(free().map(Attached::line)));
-        Some(Share { lead, only_late_for })
+        Some(PathShare { lead, only_late_for })
     }
 
     /// Whether a usable path has FEC repair that may go now.

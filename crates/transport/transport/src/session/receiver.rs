@@ -2,26 +2,26 @@
 //! that tell the far end what arrived.
 
 use super::early::Early;
-use super::reports::{REPORT_NEWS, REPORT_WAITING, RecoveredRuns, Reports};
+use super::reports::{OutgoingReports, REPORT_NEWS, REPORT_WAITING, RecoveredRuns};
 use crate::block::Received;
 use crate::inflight::SentDatagram;
 use crate::path::{PAYLOAD_MIN, PathId};
 use crate::reassembly::{Came, Inbox};
 use crate::repair::Sid;
-use crate::stats::Stats;
+use crate::stats::ReceivedStats;
 use crate::wire::{AbandonedNotice, HEAD_INFO, RECOVERED_MAX, Recovered, Report, Resume, Symbol};
 use skyhaul_units::{ByteCount, FlowId, Instant};
 
 /// What this end receives.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct BlockReceiver {
     /// Bytes of blocks received and not yet given back by the application, at most.
     window: u64,
     /// None before this end has introduced itself.
     inbox: Option<Inbox>,
     /// What overtook the far end's hello.
     pub(super) early: Early,
-    pub(super) reports: Reports,
+    pub(super) reports: OutgoingReports,
     recovered: RecoveredRuns,
     /// From where the far end's symbols count flows.
     pub(super) flow_base: FlowId,
@@ -35,13 +35,13 @@ pub struct Holdings {
     pub runs: usize,
 }
 
-impl Receiver {
+impl BlockReceiver {
     pub(super) fn new(window: ByteCount) -> Self {
         Self {
             window: window.as_u64(),
             inbox: None,
             early: Early::default(),
-            reports: Reports::default(),
+            reports: OutgoingReports::default(),
             recovered: RecoveredRuns::default(),
             flow_base: FlowId(0),
         }
@@ -84,7 +84,7 @@ impl Receiver {
         now: Instant,
         mut symbol: Symbol,
         came: Came,
-        stats: &mut Stats,
+        stats: &mut ReceivedStats,
     ) {
         let Some(inbox) = &mut self.inbox else { return };
         symbol.header.flow = absolute(symbol.header.flow, self.flow_base);
@@ -92,7 +92,12 @@ impl Receiver {
     }
 
     /// The far end has given up blocks.
-    pub(super) fn notice(&mut self, now: Instant, mut notice: AbandonedNotice, stats: &mut Stats) {
+    pub(super) fn notice(
+        &mut self,
+        now: Instant,
+        mut notice: AbandonedNotice,
+        stats: &mut ReceivedStats,
+    ) {
         let Some(inbox) = &mut self.inbox else { return };
         for (flow, ..) in &mut notice.given_up {
             *flow = absolute(*flow, self.flow_base);
@@ -100,7 +105,7 @@ impl Receiver {
         inbox.notice(now, &notice, stats);
     }
 
-    pub(super) fn expire(&mut self, now: Instant, stats: &mut Stats) {
+    pub(super) fn expire(&mut self, now: Instant, stats: &mut ReceivedStats) {
         if let Some(inbox) = &mut self.inbox {
             inbox.expire(now, stats);
         }

@@ -15,7 +15,7 @@ pub const REPORT_WAITING: Duration = Duration::from_millis(200);
 
 /// The reports sent so far.
 #[derive(Debug, Default)]
-pub struct Reports {
+pub struct OutgoingReports {
     /// The number of the last one.
     number: u32,
     last_sent: Option<Instant>,
@@ -26,7 +26,7 @@ pub struct Reports {
     copy: Option<(PathId, Bytes)>,
 }
 
-impl Reports {
+impl OutgoingReports {
     /// When the next one is due, where they go out so far apart.
     pub fn due(&self, interval: Duration) -> Instant {
         self.last_sent.map_or(Instant::ZERO, |last| last + interval)

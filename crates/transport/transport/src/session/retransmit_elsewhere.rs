@@ -1,19 +1,19 @@
-//! What the far end lacks although its path should have brought it long since: it goes on another
-//! path.
+//! Retransmission on another path.
 //!
-//! A path tells of a loss after its round trip; a report on a faster path tells sooner. And where a
-//! path died in the direction of the data alone, its acknowledgements go on for as long as it had
-//! things under way, so that it does not look silent: the reports are the first to show it.
+//! A path reports a loss after its own round trip. A report of the far end on a faster path shows
+//! it sooner: it lists symbols that should have arrived. And where a path fails in the direction of
+//! the data alone, acknowledgements of earlier datagrams keep coming, so that the path does not
+//! look silent: then the reports are the first to show the failure.
 
 use crate::inflight::Slice;
 use crate::path::PathId;
 use std::collections::VecDeque;
 
-/// Slices that wait for the path that brings them soonest.
+/// Slices queued for the path that brings them soonest.
 #[derive(Debug, Default)]
 pub struct Elsewhere(VecDeque<(PathId, Slice)>);
 
-/// Slices that wait: those of the blocks in one report. Beyond, a slice goes on any path.
+/// Slices queued at most: as many as one report can lack. Further ones go on any path.
 const ELSEWHERE_MAX: usize = 8_192;
 /// Bytes that the slices take at most.
 pub const ELSEWHERE_BYTES_MAX: u64 = (ELSEWHERE_MAX * size_of::<(PathId, Slice)>()) as u64;
@@ -32,17 +32,17 @@ impl Elsewhere {
         (self.0.len() * size_of::<(PathId, Slice)>()) as u64
     }
 
-    /// A slice waits for `path`.
+    /// Queues a slice for `path`.
     pub fn push(&mut self, path: PathId, slice: Slice) {
         self.0.push_back((path, slice));
     }
 
-    /// What a datagram of `path` left of a slice goes next.
+    /// Queues the rest of a slice that did not fit into one datagram; it goes out next.
     pub fn push_rest(&mut self, path: PathId, rest: Slice) {
         self.0.push_front((path, rest));
     }
 
-    /// The first slice for `path`, or for one of which `is_gone` says that it takes nothing now.
+    /// The first slice for `path`, or for a path that takes nothing now, as `is_gone` tells.
     pub fn take(&mut self, path: PathId, is_gone: impl Fn(PathId) -> bool) -> Option<Slice> {
         let index = self.0.iter().position(|(wanted, _)| *wanted == path || is_gone(*wanted))?;
         self.0.remove(index).map(|(_, slice)| slice)

@@ -2,12 +2,12 @@
 //! among them, and what is known of how much the far end takes.
 
 use super::aftermath::Aftermath;
+use super::config::{SendError, SessionConfig};
 use super::copies::Allowance;
 use super::early::UNANSWERED_MAX;
-use super::paths::{Paths, Share};
+use super::paths::{PathShare, SessionPaths};
 use super::retransmit_elsewhere::Elsewhere;
 use super::timetable::Timetable;
-use super::{SendError, SessionConfig};
 use crate::block::{Block, BlockId, MAX_BLOCK, cost};
 use crate::classes::{ClassId, ClassTree};
 use crate::inflight::Slice;
@@ -19,7 +19,7 @@ use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq, Utc};
 
 /// What this end sends.
 #[derive(Debug)]
-pub struct Sender {
+pub struct BlockSender {
     pub(super) outbox: Outbox,
     tree: ClassTree,
     policy: Box<dyn Policy>,
@@ -27,8 +27,7 @@ pub struct Sender {
     buffer: ByteCount,
     /// Calendar time at the session clock's zero.
     utc_at_zero: Utc,
-    /// What the application will hand over as soon as less waits.
-    more_follows: bool,
+    supply: Supply,
     /// What the far end may have under way and undelivered, as it said in its hello.
     pub(super) peer_window: u64,
     /// From where this end's symbols count flows.
@@ -41,10 +40,20 @@ pub struct Sender {
     pub(super) next_probe: Instant,
 }
 
+/// Whether the application has handed over all of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Supply {
+    /// What waits may be the end.
+    #[default]
+    Complete,
+    /// The application hands over more as soon as less waits.
+    Continues,
+}
+
 /// How often blocks are looked at that the path claims and no report confirms.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 
-impl Sender {
+impl BlockSender {
     pub(super) fn new(config: &SessionConfig) -> Self {
         Self {
             outbox: Outbox::default(),
@@ -52,7 +61,7 @@ impl Sender {
             policy: config.policy.build(),
             buffer: config.send_buffer,
             utc_at_zero: config.utc_at_zero,
-            more_follows: false,
+            supply: Supply::default(),
             peer_window: 0,
             flow_base: FlowId(0),
             newest_report: None,
@@ -70,10 +79,10 @@ impl Sender {
         ByteCount::new(self.outbox.backlog.waiting(class, priority))
     }
 
-    /// Whether the application has more to hand over than it did, as soon as less waits. While it
-    /// has, the little that waits is not the end of a transfer, which would be coded.
-    pub const fn more_follows(&mut self, more: bool) {
-        self.more_follows = more;
+    /// Whether what waits may be the end of a transfer, whose symbols are protected by FEC: no
+    /// later symbol shows that they are lost.
+    pub const fn set_supply(&mut self, supply: Supply) {
+        self.supply = supply;
     }
 
     /// Begins a flow at a sequence number other than 0: what is below is in the far end's custody.
@@ -82,7 +91,7 @@ impl Sender {
     }
 
     /// The sequence number that the next block of a flow will have.
-    pub fn next_place(&self, flow: FlowId) -> Seq {
+    pub fn next_seq(&self, flow: FlowId) -> Seq {
         self.outbox.backlog.flows.next_seq(flow)
     }
 
@@ -90,6 +99,11 @@ impl Sender {
     /// holds the flow back.
     pub fn pin(&mut self, flow: FlowId, path: Option<PathId>) {
         self.outbox.backlog.flows.pin(flow, path);
+    }
+
+    /// Whether blocks of an open session wait for the far end to take more.
+    pub fn is_held_back(&self) -> bool {
+        self.outbox.is_held_back()
     }
 
     /// Replaces the class tree and the policy. Blocks that wait go on in the class of the same
@@ -119,9 +133,9 @@ impl Sender {
     /// (a candidate of each flow for each of its deadlines): on time, or late by how much, at what
     /// the paths carry now and are foretold to.
     pub fn forecasts(
-        &mut self,
+        &self,
         now: Instant,
-        paths: &Paths,
+        paths: &SessionPaths,
         behind: &[(FlowId, Candidate)],
     ) -> Vec<Forecast> {
         let line = paths.line();
@@ -195,7 +209,7 @@ impl Sender {
         now: Instant,
         id: PathId,
         payload: usize,
-        paths: &Paths,
+        paths: &SessionPaths,
     ) -> Option<Offer> {
         let path = paths.attached.get(&id)?;
         let utc = self.utc_at_zero + now.since(Instant::ZERO);
@@ -205,12 +219,14 @@ impl Sender {
         let repairs = paths.has_repair() && plan.payload > PROTECTION;
         let room = plan.payload.min(payload).saturating_sub(PROTECTION);
         // The end of a transfer is what a round trip carries: later losses have time for another.
-        let (coded, tail) = match (repairs, self.more_follows) {
-            (true, true) => ((plan.coded_below, room), 0),
-            (true, false) => ((plan.coded_below, room), (line.rate * path.rtt()).as_u64()),
+        let (coded, tail) = match (repairs, self.supply) {
+            (true, Supply::Continues) => ((plan.coded_below, room), 0),
+            (true, Supply::Complete) => {
+                ((plan.coded_below, room), (line.rate * path.rtt()).as_u64())
+            }
             (false, _) => ((Duration::ZERO, payload), 0),
         };
-        let Share { lead, only_late_for } = paths.share(id)?;
+        let PathShare { lead, only_late_for } = paths.share(id)?;
         Some(Offer {
             at,
             path: id,

@@ -1,12 +1,12 @@
-//! How much time is left to symbols as they go out: the least, but for the few that hardly had any.
+//! The time that symbols have left before their deadlines when they go out: the minimum, outliers
+//! excepted.
 //!
-//! Repair is formed for it. A sender that could not run for a moment sends a few symbols just
-//! before their time; groups formed for those would be so short that nothing of the others could be
-//! repaired either.
+//! FEC groups are sized by it. A sender that could not run for a moment sends a few symbols just
+//! before their deadlines; groups sized for those would be too short to repair the others.
 
 use skyhaul_units::{ByteCount, Duration, Instant};
 
-/// The time left to what went out lately.
+/// The time left to the symbols that went out lately.
 #[derive(Debug, Default)]
 pub struct Slacks {
     since: Instant,
@@ -28,13 +28,13 @@ struct Octave {
     least: Option<Duration>,
 }
 
-/// A window's length: what a pause of a busy machine takes.
+/// A window's length: about as long as a busy machine pauses a process.
 const WINDOW: Duration = Duration::from_millis(100);
-/// Windows that count: one that was bad is outvoted, and half a second is remembered.
+/// Windows that count, half a second together: one bad window is outvoted.
 const WINDOWS: usize = 5;
 /// From nothing up to 2^31 µs, more than half an hour; what has more counts there.
 const OCTAVES: usize = 32;
-/// One byte in so many may have had less.
+/// One byte in eight may have had less time.
 const PASSED_OVER: u64 = 8;
 
 impl Slacks {
@@ -50,7 +50,7 @@ impl Slacks {
         self.current.add(bytes, slack);
     }
 
-    /// What symbols can be expected to have: the least but one of the windows.
+    /// The time that symbols can be expected to have: the second smallest of the windows.
     pub fn typical(&self) -> Option<Duration> {
         let mut known: Vec<Duration> = self.before.iter().flatten().copied().collect();
         known.sort_unstable();

@@ -12,7 +12,7 @@
 //!                                                     are out
 //! ```
 
-use super::Event;
+use super::config::Event;
 use crate::wire::{Custody, Resume};
 use skyhaul_units::SpoolIdentity;
 

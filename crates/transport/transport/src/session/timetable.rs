@@ -1,14 +1,14 @@
-//! What all paths together bring over from now on, by what they carry and what is foretold of
-//! them: the forecast of flows counts with it.
+//! The capacity of all paths together from now on, by what they carry and what hints forecast. The
+//! forecasts of flows are computed from it.
 
 use super::attached::Attached;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
-/// What all paths together bring over from now on.
+/// The capacity of all paths together from now on.
 #[derive(Debug)]
 pub struct Timetable {
     one_way_delay: Duration,
-    /// From when, what was brought until then, and how much is from then on.
+    /// For each change: when, the bytes delivered until then, and the rate from then on.
     steps: Vec<(Instant, ByteCount, Rate)>,
 }
 
@@ -37,7 +37,7 @@ impl Timetable {
         Self { one_way_delay: delays.min().unwrap_or(Duration::ZERO), steps }
     }
 
-    /// When the last of `ahead` bytes arrives; none while nothing is known to bring it.
+    /// When the last of `ahead` bytes arrives; none if no path is known to deliver it.
     pub fn arrival(&self, ahead: ByteCount) -> Option<Instant> {
         let next = self.steps.partition_point(|(_, brought, _)| *brought < ahead).saturating_sub(1);
         let able = self.steps.get(next..)?.iter().find(|(_, _, rate)| *rate > Rate::ZERO);
@@ -54,7 +54,7 @@ const PACKET_HEADERS: u64 = 62;
 /// The usual header of a symbol.
 const SYMBOL_HEADER: u64 = 8;
 
-/// What of blocks, in bytes a second as a rate, a path brings over at an instant to come.
+/// The rate at which a path delivers bytes of blocks at an instant to come.
 fn brings(path: &Attached, at: Instant, now: Instant) -> Rate {
     if path.hints.is_out(at + path.rtt() / 2, at) {
         return Rate::ZERO;
@@ -69,7 +69,7 @@ fn brings(path: &Attached, at: Instant, now: Instant) -> Rate {
     Rate::from_bps(arriving.as_bps().saturating_sub(lost))
 }
 
-/// Whether a path carries, or is foretold to carry, anything.
+/// Whether a path carries data, or will when a forecast outage is over.
 fn serves(path: &Attached) -> bool {
     path.payload.is_some() && (!path.is_stalled() || path.hints.is_absent())
 }

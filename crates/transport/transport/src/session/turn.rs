@@ -100,8 +100,8 @@ impl PathTurn<'_> {
     fn symbol(&mut self, symbol: Outsymbol) -> Option<(Token, Bytes)> {
         let Multipath { paths, sender, stats, .. } = &mut *self.multipath;
         let count = match symbol.header.repeated {
-            true => &mut stats.symbols_repeated,
-            false => &mut stats.symbols_sent,
+            true => &mut stats.sent.symbols_repeated,
+            false => &mut stats.sent.symbols_sent,
         };
         *count += 1;
         if symbol.redundant {

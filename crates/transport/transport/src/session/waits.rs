@@ -1,22 +1,20 @@
-//! What a session waits for before it sends more, and how long it has waited for each.
+//! How long a session has waited, and for what, before it could send more.
 //!
-//! Whoever fills the paths says after each round whether a path had no room left; from one round to
-//! the next the session is in one state, and the time goes to that. The sum of all is the time
-//! since the session opened.
+//! After each round of filling the paths, the session is in one state until the next round; the
+//! time between counts for that state. The sum of all is the time since the session opened.
 
 use super::multipath::Multipath;
 use skyhaul_units::{Duration, Instant};
 
-/// How long a session waited for what. The sum of all is the time from the opening to the last
-/// round.
+/// How long a session waited for each cause. The sum of all is the time from the opening to the
+/// last round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waits {
-    /// For the application: all that it handed over is sent, and it could hand over more.
+    /// For the application: everything it handed over is sent, and it could hand over more.
     pub application: Duration,
     /// For the far end to take more: flow control.
     pub window: Duration,
-    /// For reports to free the send buffer: the application may hand over no more, and all it did
-    /// is under way.
+    /// For reports to free the send buffer: it is full, and all of it is in flight.
     pub buffer: Duration,
     /// For the class tree: a path has room, but the rates given to classes let nothing go.
     pub classes: Duration,
@@ -34,20 +32,20 @@ enum Wait {
     Path,
 }
 
-/// The state since the last round.
+/// Measures how long a session waits for what.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub struct WaitMeter {
     state: Option<(Wait, Instant)>,
     waits: Waits,
 }
 
 impl Waits {
-    /// All together.
+    /// The sum of all.
     pub fn total(&self) -> Duration {
         self.application + self.window + self.buffer + self.classes + self.path
     }
 
-    /// What was waited from `earlier` to here.
+    /// The waits since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -60,7 +58,7 @@ impl Waits {
     }
 }
 
-impl Watch {
+impl WaitMeter {
     fn becomes(&mut self, now: Instant, next: Wait) {
         let mut next = next;
         if let Some((state, since)) = self.state {
@@ -83,19 +81,19 @@ impl Watch {
 
 /// Whether a path could have carried more when it was filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PathRoom {
+pub(crate) enum PathRoom {
     Left,
     None,
 }
 
-impl Watch {
-    /// How long the session waited for what, up to the last time its paths were filled.
-    pub const fn waits(&self) -> Waits {
+impl WaitMeter {
+    /// The waits up to the last time that the paths were filled.
+    pub const fn so_far(&self) -> Waits {
         self.waits
     }
 
-    /// The same up to `now`: the time since then goes to the state that it left.
-    pub fn waits_until(&self, now: Instant) -> Waits {
+    /// The waits up to `now`: the time since then counts for the state that the last round left.
+    pub fn until(&self, now: Instant) -> Waits {
         let mut watch = Self { state: self.state, waits: self.waits };
         if let Some((state, _)) = watch.state {
             watch.becomes(now, state);
@@ -104,7 +102,7 @@ impl Watch {
     }
 
     /// A path of an open session was filled as far as it went.
-    pub fn filled(&mut self, now: Instant, room: PathRoom, multipath: &Multipath) {
+    pub(super) fn filled(&mut self, now: Instant, room: PathRoom, multipath: &Multipath) {
         let Multipath { sender, clock, .. } = multipath;
         let state = if sender.outbox.is_held_back() {
             Wait::Window
@@ -128,7 +126,7 @@ mod tests {
 
     #[test]
     fn time_goes_to_the_state_in_which_it_passed_and_the_sum_is_all_of_it() {
-        let mut watch = Watch::default();
+        let mut watch = WaitMeter::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let course = [
             (10, Wait::Application),
@@ -156,18 +154,18 @@ mod tests {
 
     #[test]
     fn a_session_that_is_left_alone_waits_on() {
-        let mut watch = Watch::default();
+        let mut watch = WaitMeter::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        assert_eq!(watch.waits_until(at(9)), Waits::default());
+        assert_eq!(watch.until(at(9)), Waits::default());
         watch.becomes(at(10), Wait::Application);
-        assert_eq!(watch.waits(), Waits::default());
-        assert_eq!(watch.waits_until(at(35)).application, Duration::from_millis(25));
-        assert_eq!(watch.waits(), Waits::default(), "looking changes nothing");
+        assert_eq!(watch.so_far(), Waits::default());
+        assert_eq!(watch.until(at(35)).application, Duration::from_millis(25));
+        assert_eq!(watch.so_far(), Waits::default(), "looking changes nothing");
     }
 
     #[test]
     fn of_several_paths_the_one_without_room_is_waited_for() {
-        let mut watch = Watch::default();
+        let mut watch = WaitMeter::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         watch.becomes(at(1), Wait::Path);
         watch.becomes(at(1), Wait::Classes);

@@ -38,12 +38,12 @@ fn cut(world: &mut Plain) -> (Instant, Instant) {
 }
 
 fn stats(world: &Plain, path: u8) -> PathStats {
-    let found = world.near.session.paths().find(|(id, _)| *id == PathId(path));
+    let found = world.near.session.paths().iter().find(|(id, _)| *id == PathId(path));
     found.expect("the path is there").1.stats
 }
 
 fn state(world: &Plain, path: u8) -> PathState {
-    let found = world.near.session.paths().find(|(id, _)| *id == PathId(path));
+    let found = world.near.session.paths().iter().find(|(id, _)| *id == PathId(path));
     found.expect("the path is there").1.state
 }
 
@@ -63,12 +63,12 @@ fn through_an_outage(hinted: bool) -> (Stats, [PathStats; 2]) {
 fn a_foretold_outage_loses_nothing_and_repeats_nothing() {
     let (foretold, [first, second]) = through_an_outage(true);
     assert_eq!(
-        (foretold.symbols_lost, foretold.symbols_overdue, foretold.symbols_repeated),
+        (foretold.sent.symbols_lost, foretold.sent.symbols_overdue, foretold.sent.symbols_repeated),
         (0, 0, 0)
     );
     assert_eq!((first.stalls, second.stalls), (0, 0), "no alarm");
     let (surprise, [first, _]) = through_an_outage(false);
-    assert!(surprise.symbols_repeated > 20 && first.stalls > 0, "{surprise:?}");
+    assert!(surprise.sent.symbols_repeated > 20 && first.stalls > 0, "{surprise:?}");
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn an_only_path_is_used_up_to_the_end_and_what_arrived_is_not_sent_again() {
     world.run_until(until + millis(3_000), |_| false);
     let done = world.near.session.stats();
     assert_eq!(
-        (done.symbols_lost, done.symbols_overdue, done.symbols_repeated),
+        (done.sent.symbols_lost, done.sent.symbols_overdue, done.sent.symbols_repeated),
         (0, 0, 0),
         "{done:?}"
     );
-    assert!(done.bytes_reported > 12_000_000, "{done:?}");
+    assert!(done.sent.bytes_reported > 12_000_000, "{done:?}");
 }
 
 #[test]
@@ -114,13 +114,13 @@ fn a_forecast_counts_with_the_outage_and_with_the_rate_after_it() {
     let mut world = opened(&[line(8, 40)]);
     world.near.user.stop();
     // What bulk has in the buffer takes 70 s.
-    world.run_for(millis(80_000), |world| world.near.session.stats().send_buffer == 0);
+    world.run_for(millis(80_000), |world| world.near.session.stats().sent.buffer == 0);
     let now = world.now();
     let flow = FlowId(9);
     let session = &mut world.near.session;
     // A megabyte takes a second at 8 Mbit/s.
     let outlook = |session: &mut skyhaul_transport::Session| {
-        let forecasts = session.forecasts(now);
+        let forecasts = session.sender().forecasts(now, session.paths(), &[]);
         forecasts
             .into_iter()
             .find(|forecast| forecast.flow == flow)

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use skyhaul_lab::PlainLine;
 use skyhaul_transport::{
     Block, BlockId, BlockMark, CloseReason, Custody, Event, FlowId, Held, Mode, Opening, PathEvent,
-    PathId, PathOptions, Received, Resume, SendError, Seq, Session, SessionConfig, SpoolId,
-    SpoolIdentity,
+    PathId, PathOptions, Received, RefusalCause, Resume, SendError, Seq, Session, SessionConfig,
+    SpoolId, SpoolIdentity,
 };
 use skyhaul_units::{ByteCount, Duration, Instant};
 
@@ -67,7 +67,7 @@ fn an_application_that_keeps_its_blocks_holds_the_sender_at_the_window() {
     let later = world.now + secs(5);
     world.run_until(later, |_| false);
     assert_eq!(world.received[1].len(), 10, "1 MiB takes ten blocks of 100 kB");
-    assert!(world.sessions[0].is_held_back());
+    assert!(world.sessions[0].sender().is_held_back());
     world.releases[1] = true;
     for received in world.received[1].clone() {
         world.sessions[1].release(received.bytes.len());
@@ -102,7 +102,7 @@ fn receipts_reach_the_sender_and_a_new_session_goes_on_from_them() {
     }
     let deadline = world.now + secs(10);
     assert!(world.run_until(deadline, |world| world.received[1].len() == 5));
-    world.sessions[1].receipt(FlowId(4), Seq(3));
+    world.sessions[1].control_mut().receipt(FlowId(4), Seq(3));
     assert!(world.run_until(deadline, |world| {
         world.events[0].contains(&Event::Custody { flow: FlowId(4), next: Seq(3) })
     }));
@@ -118,7 +118,7 @@ fn receipts_reach_the_sender_and_a_new_session_goes_on_from_them() {
     let custody = Some(Custody { resume, ..Custody::default() });
     let spool = SpoolIdentity::default();
     assert_eq!(world.events[0], [Event::Greeted { name: "centre".to_owned(), spool, custody }]);
-    world.sessions[0].start_flow(FlowId(4), Seq(3));
+    world.sessions[0].sender_mut().start_flow(FlowId(4), Seq(3));
     for seq in 3..6 {
         world.send(0, block(4, seq, 3000)).unwrap();
     }
@@ -130,13 +130,16 @@ fn receipts_reach_the_sender_and_a_new_session_goes_on_from_them() {
 fn what_an_application_says_arrives_in_order_and_is_bounded() {
     let loss = PlainLine { loss: thousandths(50), ..PlainLine::default() };
     let mut world = World::new(loss, SessionConfig::default(), 5);
-    assert_eq!(world.sessions[0].tell(Bytes::from_static(b"early")), Err(SendError::NotOpen));
+    assert_eq!(
+        world.sessions[0].control_mut().tell(Bytes::from_static(b"early")),
+        Err(SendError::NotOpen)
+    );
     world.open(0, "station", Resume::default());
     world.open(1, "centre", Resume::default());
     world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
     let said: Vec<Bytes> = (0..20u8).map(|number| Bytes::from(vec![number; 1000])).collect();
     for body in &said {
-        world.sessions[1].tell(body.clone()).unwrap();
+        world.sessions[1].control_mut().tell(body.clone()).unwrap();
     }
     let heard = |world: &World| -> Vec<Bytes> {
         let said = world.events[0].iter().filter_map(|event| match event {
@@ -149,8 +152,12 @@ fn what_an_application_says_arrives_in_order_and_is_bounded() {
     assert_eq!(heard(&world), said);
     let session = &mut world.sessions[1];
     let long = Bytes::from(vec![0; (64 << 10) + 1]);
-    assert_eq!(session.tell(long.clone()), Err(SendError::TooLong { len: long.len() }));
-    let refused = (0..10).map(|_| session.tell(long.slice(1..))).find_map(Result::err);
+    assert_eq!(
+        session.control_mut().tell(long.clone()),
+        Err(SendError::TooLong { len: long.len() })
+    );
+    let refused =
+        (0..10).map(|_| session.control_mut().tell(long.slice(1..))).find_map(Result::err);
     assert!(matches!(refused, Some(SendError::Full { .. })), "{refused:?}");
 }
 
@@ -162,7 +169,7 @@ fn a_finished_flow_sent_again_is_reported_and_not_delivered() {
     world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
     world.send(0, block(2, 0, 3000)).unwrap();
     assert!(world.run_until(Instant::ZERO + secs(4), |world| {
-        world.sessions[0].stats().blocks_reported == 1
+        world.sessions[0].stats().sent.blocks_reported == 1
     }));
     assert!(world.received[1].is_empty());
 }
@@ -201,7 +208,7 @@ fn a_path_that_lies_about_one_datagram_in_five_slows_the_session_down_and_never_
         }
         let deadline = world.now + secs(600);
         let arrived = world.run_until(deadline, |world| {
-            world.received[1].len() == 40 && world.sessions[0].stats().send_buffer == 0
+            world.received[1].len() == 40 && world.sessions[0].stats().sent.buffer == 0
         });
         assert!(arrived, "seed {seed}: {:?}", world.sessions.each_ref().map(Session::stats));
     }
@@ -210,7 +217,7 @@ fn a_path_that_lies_about_one_datagram_in_five_slows_the_session_down_and_never_
 #[test]
 fn a_refusal_reaches_the_far_end_as_a_sentence() {
     let mut world = World::opened(PlainLine::default(), SessionConfig::default(), 3);
-    world.sessions[1].refuse("this centre takes no data from `station`");
+    world.sessions[1].refuse(RefusalCause::Told, "this centre takes no data from `station`");
     let deadline = world.now + secs(2);
     let closed =
         Event::Closed(CloseReason::Refused("this centre takes no data from `station`".to_owned()));
@@ -221,7 +228,7 @@ fn a_refusal_reaches_the_far_end_as_a_sentence() {
 #[test]
 fn an_end_whose_key_another_node_uses_too_is_told_so() {
     let mut world = World::opened(PlainLine::default(), SessionConfig::default(), 6);
-    world.sessions[1].replace("another node uses this key");
+    world.sessions[1].refuse(RefusalCause::Replaced, "another node uses this key");
     let deadline = world.now + secs(2);
     let closed = Event::Closed(CloseReason::Replaced("another node uses this key".to_owned()));
     assert!(world.run_until(deadline, |world| world.events[0].contains(&closed)));
@@ -258,7 +265,7 @@ fn each_end_goes_on_with_what_the_other_has_of_its_own_spool() {
         assert_eq!(world.events[0], greeted(SpoolIdentity::default(), known.clone()));
         assert_eq!(world.events[1], greeted(spool(number), None));
         let from = known.map_or(Seq(0), |custody| custody.resume.next(FlowId(4)).unwrap());
-        world.sessions[0].start_flow(FlowId(4), from);
+        world.sessions[0].sender_mut().start_flow(FlowId(4), from);
         world.send(0, block(4, from.0, 3000)).unwrap();
         assert!(world.run_until(Instant::ZERO + secs(4), |world| world.received[1].len() == 1));
         assert_eq!(world.received[1][0].id.seq, from);
@@ -330,7 +337,7 @@ proptest! {
         let deadline = world.now + secs(120);
         let arrived = world.run_until(deadline, |world| {
             world.received.iter().map(Vec::len).sum::<usize>() == blocks.len()
-                && world.sessions.iter().all(|session| session.stats().send_buffer == 0)
+                && world.sessions.iter().all(|session| session.stats().sent.buffer == 0)
         });
         prop_assert!(arrived, "{:?}", world.sessions.each_ref().map(Session::stats));
         for (side, sent) in sent.iter().enumerate() {

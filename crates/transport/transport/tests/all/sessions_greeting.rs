@@ -27,8 +27,8 @@ fn session(payload: usize) -> Session {
 
 /// All that the session's first path has to say.
 fn greeting(session: &mut Session) -> Bytes {
-    let bytes = Bytes::copy_from_slice(session.poll_control(PathId(0)));
-    session.control_taken(bytes.len());
+    let bytes = Bytes::copy_from_slice(session.control_mut().poll(PathId(0)));
+    session.control_mut().taken(bytes.len());
     bytes
 }
 
@@ -76,7 +76,7 @@ fn what_overtakes_a_late_greeting_is_not_more_than_can_be_kept() {
             (11 << 20..14 << 20).contains(&bytes),
             "{bytes}: a round trip of a fast line goes out at once"
         );
-        assert!(near.is_held_back());
+        assert!(near.sender().is_held_back());
         hand_over(&mut far, at(110), first);
         assert_eq!(delivered(&mut far), 0, "it does not know the near end");
 
@@ -86,11 +86,11 @@ fn what_overtakes_a_late_greeting_is_not_more_than_can_be_kept() {
         assert_eq!(begun as u64, (12 << 20) / cost(BLOCK), "all that came is there");
         let answer = datagrams(&mut far, at(500));
         hand_over(&mut near, at(600), answer);
-        assert!(!near.is_held_back(), "the far end answered: its window counts");
+        assert!(!near.sender().is_held_back(), "the far end answered: its window counts");
         let rest = datagrams(&mut near, at(600));
         hand_over(&mut far, at(700), rest);
         assert_eq!(begun + delivered(&mut far), taken);
-        assert_eq!((near.stats().symbols_denied, near.stats().symbols_repeated), (0, 0));
+        assert_eq!((near.stats().sent.symbols_denied, near.stats().sent.symbols_repeated), (0, 0));
     }
 }
 

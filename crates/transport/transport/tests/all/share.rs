@@ -34,11 +34,11 @@ fn what_waits_goes_on_in_the_class_of_its_name_or_in_the_default_one() {
             session.send(now, Block { class, ..block }).expect("there is room");
         }
     }
-    session.share(after, PolicyConfig::Fifo {});
+    session.sender_mut().share(after, PolicyConfig::Fifo {});
     world.touch();
     world.run_for(Duration::from_secs(3), |_| false);
     let sent = |name: &str| {
-        let tree = world.near.session.classes();
+        let tree = world.near.session.sender().classes();
         tree.counters(tree.find(name).expect("a class")).sent.as_u64()
     };
     assert!(sent("kept") > 1_000_000, "{}", sent("kept"));

@@ -97,12 +97,12 @@ const STATES: &[State] = &[
     ("silent", silent),
     ("refused here", || {
         let mut session = established();
-        session.refuse("enough");
+        session.refuse(RefusalCause::Told, "enough");
         session
     }),
     ("replaced here", || {
         let mut session = established();
-        session.replace("another node has the key");
+        session.refuse(RefusalCause::Replaced, "another node has the key");
         session
     }),
     ("refused there", || {
@@ -129,7 +129,7 @@ const STATES: &[State] = &[
     }),
     ("refused before it opened", || {
         let mut session = connected();
-        session.refuse("unknown key");
+        session.refuse(RefusalCause::Told, "unknown key");
         session
     }),
 ];
@@ -225,21 +225,21 @@ const HAPPENINGS: &[Happening] = &[
         session.send(at(NOW), long).unwrap_err().to_string()
     }),
     ("cancel", |session| session.cancel(BlockId { flow: FlowId(0), seq: Seq(0) }).to_string()),
-    ("tell", |session| format!("{:?}", session.tell(Bytes::from_static(b"answer")))),
+    ("tell", |session| format!("{:?}", session.control_mut().tell(Bytes::from_static(b"answer")))),
     ("receipt", |session| {
-        session.receipt(FlowId(0), Seq(1));
+        session.control_mut().receipt(FlowId(0), Seq(1));
         String::new()
     }),
     ("refuse", |session| {
-        session.refuse("no more");
+        session.refuse(RefusalCause::Told, "no more");
         String::new()
     }),
     ("replace", |session| {
-        session.replace("another one");
+        session.refuse(RefusalCause::Replaced, "another one");
         String::new()
     }),
     ("share", |session| {
-        session.share(ClassTree::default(), PolicyConfig::default());
+        session.sender_mut().share(ClassTree::default(), PolicyConfig::default());
         String::new()
     }),
 ];
@@ -270,7 +270,7 @@ fn report() -> Bytes {
 /// The kinds of all datagrams that it sends now, by their first byte, with their length.
 fn sent(session: &mut Session, millis: u64) -> Vec<String> {
     let mut sent = Vec::new();
-    for path in session.path_order() {
+    for path in session.paths().fill_order() {
         while let Some((token, datagram)) = session.poll_datagram(at(millis), path) {
             sent.push(format!("{}:{}:{:02x}x{}", path.0, token.0, datagram[0], datagram.len()));
             assert!(sent.len() < 100, "a path is given no end of datagrams");
@@ -304,8 +304,11 @@ fn shown(session: &mut Session) -> String {
     let due = session.next_timeout().map(millis);
     let events: Vec<_> =
         std::iter::from_fn(|| session.poll()).map(|event| describe(&event)).collect();
-    let paths: Vec<_> =
-        session.paths().map(|(id, path)| format!("{}={}", id.0, path.state.name())).collect();
+    let paths: Vec<_> = session
+        .paths()
+        .iter()
+        .map(|(id, path)| format!("{}={}", id.0, path.state.name()))
+        .collect();
     let open = if session.is_open() { "open" } else { "not open" };
     let _ = write!(
         text,
@@ -313,32 +316,32 @@ fn shown(session: &mut Session) -> String {
         session.room().as_u64(),
         due,
         session.has_symbol(),
-        session.is_held_back(),
-        session.peer_window().as_u64(),
+        session.is_open() && session.sender().is_held_back(),
+        session.sender().peer_window().as_u64(),
     );
     let _ = write!(text, "\n    events {events:?}");
     let _ = write!(text, "\n    sent {:?}", sent(session, NOW + 1));
-    let early = session.wants_close();
+    let early = session.control_mut().wants_close();
     let mut control = Vec::new();
     for path in [PathId(0), PathId(1)] {
-        let bytes = session.poll_control(path).to_vec();
-        session.control_taken(bytes.len());
+        let bytes = session.control_mut().poll(path).to_vec();
+        session.control_mut().taken(bytes.len());
         control.push((bytes.len(), bytes.get(4).copied()));
     }
-    let close = session.wants_close();
+    let close = session.control_mut().wants_close();
     let _ = write!(text, "; control {control:?}; close {early:?} then {close:?}");
-    let memory = session.memory().as_u64();
+    let memory = session.stats().memory;
     let stats = session.stats();
     let _ = write!(
         text,
         "\n    memory {memory}; taken {} symbols {}+{} lost {} overdue {} received {} malformed {}",
-        stats.blocks_taken,
-        stats.symbols_sent,
-        stats.symbols_repeated,
-        stats.symbols_lost,
-        stats.symbols_overdue,
-        stats.symbols_received,
-        stats.malformed,
+        stats.sent.blocks_taken,
+        stats.sent.symbols_sent,
+        stats.sent.symbols_repeated,
+        stats.sent.symbols_lost,
+        stats.sent.symbols_overdue,
+        stats.received.symbols_received,
+        stats.received.malformed,
     );
     text
 }

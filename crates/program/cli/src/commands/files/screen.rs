@@ -300,10 +300,13 @@ impl Screen {
         }
         let stats = stats();
         if let Some(stats) = stats {
-            self.symbols = (stats.symbols_repeated, stats.symbols_sent + stats.symbols_repeated);
+            self.symbols = (
+                stats.sent.symbols_repeated,
+                stats.sent.symbols_sent + stats.sent.symbols_repeated,
+            );
         }
         // Bytes that wait in the session have not been sent yet.
-        let waiting = stats.map_or(0, |stats| stats.send_buffer);
+        let waiting = stats.map_or(0, |stats| stats.sent.buffer);
         let moved = read(&counters.moved).saturating_sub(waiting);
         let (files, bytes) = (read(&counters.files), read(&counters.bytes));
         let rate = self.rate(read(&counters.carried).saturating_sub(waiting), now);

@@ -19,7 +19,7 @@ use skyhaul_probe::why::DiskBacklog;
 use skyhaul_probe_io::Processors;
 use skyhaul_quic::{EndpointConfig, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
-use skyhaul_transport::{Event, Opening, Received};
+use skyhaul_transport::{Event, Opening, Received, RefusalCause};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -293,10 +293,13 @@ impl Server<'_> {
             }
             Some(Message::End) => {
                 let drops = super::socket_drops(&self.inodes);
-                let duplicates = session.stats().symbols_duplicate;
+                let duplicates = session.stats().received.symbols_duplicate;
                 Message::Found(test.found(now, drops, disk, duplicates))
             }
-            _ => return session.refuse("this is not a message of a measuring sender"),
+            _ => {
+                return session
+                    .refuse(RefusalCause::Told, "this is not a message of a measuring sender");
+            }
         };
         // The buffer has room for these few: a caller that floods them is cut off by its own full
         // session.

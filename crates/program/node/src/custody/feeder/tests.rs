@@ -71,7 +71,7 @@ fn session() -> Session {
     for end in [&mut session, &mut far] {
         end.handle(Instant::ZERO, PathId(0), PathEvent::Up { payload: 1_438 });
     }
-    let greeting = Bytes::copy_from_slice(far.poll_control(PathId(0)));
+    let greeting = Bytes::copy_from_slice(far.control_mut().poll(PathId(0)));
     session.handle(Instant::ZERO, PathId(0), PathEvent::Control(greeting));
     while session.poll().is_some() {}
     assert!(session.is_open());
@@ -91,7 +91,7 @@ fn fed(spool: &mut Spool, feeder: &mut Feeder, session: &mut Session, at: Utc) {
 
 /// How many blocks of each flow the session has taken.
 fn taken(session: &Session, flows: [FlowId; 2]) -> [u64; 2] {
-    flows.map(|flow| session.next_place(flow).0)
+    flows.map(|flow| session.sender().next_seq(flow).0)
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn deadlines_count_from_the_capture() {
     feeder.greeted(&mut spool, &resume(&flows));
     // The fast contact has waited 20 of its 30 s.
     fed(&mut spool, &mut feeder, &mut session, NOW + Duration::from_secs(20));
-    let forecasts = session.forecasts(Instant::ZERO);
+    let forecasts = session.sender().forecasts(Instant::ZERO, session.paths(), &[]);
     let fast = forecasts.iter().find(|forecast| forecast.flow == flows[1]).unwrap();
     let skyhaul_transport::Outlook::Unknown = fast.outlook else { panic!("{fast:?}") };
     let line = skyhaul_transport::Estimate {
@@ -147,7 +147,7 @@ fn deadlines_count_from_the_capture() {
         ..Default::default()
     };
     session.measured(PathId(0), line);
-    let forecasts = session.forecasts(Instant::ZERO);
+    let forecasts = session.sender().forecasts(Instant::ZERO, session.paths(), &[]);
     let fast = forecasts.iter().find(|forecast| forecast.flow == flows[1]).unwrap();
     let skyhaul_transport::Outlook::OnTime(spare) = fast.outlook else { panic!("{fast:?}") };
     assert!(spare > Duration::from_secs(9) && spare < Duration::from_secs(10), "{spare}");

@@ -78,5 +78,5 @@ impl StationPaths {
 
 /// The states of a session's paths.
 fn states(session: &Session) -> Vec<(PathId, PathState)> {
-    session.paths().map(|(path, status)| (path, status.state)).collect()
+    session.paths().iter().map(|(path, status)| (path, status.state)).collect()
 }

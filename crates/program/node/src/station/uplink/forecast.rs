@@ -27,7 +27,8 @@ impl Uplink {
             }
         });
         let behind: Vec<WaitingData> = behind.collect();
-        let mut forecasts = session.forecasts_with(now, &lateness::candidates(now, &behind));
+        let waiting = lateness::candidates(now, &behind);
+        let mut forecasts = session.sender().forecasts(now, session.paths(), &waiting);
         // Guests hand over data only when the line has room: it is never late.
         forecasts.retain(|forecast| forecast.flow < FIRST_GUEST);
         for (flow, change) in self.lateness.update(now, &forecasts) {

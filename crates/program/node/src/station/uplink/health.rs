@@ -21,7 +21,7 @@ impl Uplink {
             return;
         };
         let session = self.connection.id().and_then(|id| manager.session(id));
-        let status = session.and_then(|session| session.paths().find(|(id, _)| *id == path));
+        let status = session.and_then(|session| session.paths().iter().find(|(id, _)| *id == path));
         let Some((_, status)) = status else { return };
         match event {
             Event::PathUp(_) => {

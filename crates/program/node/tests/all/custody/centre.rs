@@ -329,7 +329,7 @@ impl Node {
             sender.space == receipt.station && self.store.spaces().is_taken_up(sender)
         };
         if sender.is_some_and(is_its) {
-            session.receipt(receipt.flow, receipt.next);
+            session.control_mut().receipt(receipt.flow, receipt.next);
         }
     }
 

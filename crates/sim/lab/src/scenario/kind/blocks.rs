@@ -140,12 +140,12 @@ impl Figures {
             late: watched.iter().filter(|record| !record.is_on_time()).count(),
             refused: ran.ledger.refused_count(),
             ended: [
-                ran.received.blocks_delivered,
-                ran.received.blocks_repaired,
-                ran.received.blocks_expired,
+                ran.received.received.blocks_delivered,
+                ran.received.received.blocks_repaired,
+                ran.received.received.blocks_expired,
             ],
             overhead: ran.sent.overhead(),
-            recovered: ran.received.symbols_recovered,
+            recovered: ran.received.received.symbols_recovered,
             repeated: ran.sent.repeated,
             latencies,
         }

@@ -143,7 +143,7 @@ impl Cell {
         let until = at + AFTER;
         world.run_until(until, |_| false);
         let mut pauses = Pauses { longest: world.far.user.longest(until), ..Pauses::default() };
-        let sent = world.near.session.stats().blocks_taken;
+        let sent = world.near.session.stats().sent.blocks_taken;
         if dies.is_some() {
             world.near.user.stop();
             world.touch();
@@ -151,7 +151,7 @@ impl Cell {
             world.run_for(REST, |world| world.far.user.sink.blocks() == sent);
             pauses.lost_blocks = sent.saturating_sub(world.far.user.sink.blocks());
         }
-        let paths = || world.near.session.paths().map(|(_, path)| path.stats);
+        let paths = || world.near.session.paths().iter().map(|(_, path)| path.stats);
         pauses.stalls = paths().map(|stats| stats.stalls).sum();
         pauses.copies = paths().map(|stats| stats.repair_sent).sum();
         Ok(pauses)

@@ -159,7 +159,7 @@ impl Settings {
 
     /// What each class has sent so far, in bytes of datagrams.
     fn sent(&self, sessions: &Sessions<Traffic, Arrivals>) -> Result<Vec<u64>, Broken> {
-        let tree = sessions.session(0)?.classes();
+        let tree = sessions.session(0)?.sender().classes();
         let of = |application: &Application| {
             tree.find(&application.name).map_or(0, |leaf| tree.counters(leaf).sent.as_u64())
         };

@@ -118,10 +118,11 @@ impl Sent {
     fn of(sessions: &Sessions<Traffic, Arrivals>, side: usize) -> Result<Self, Broken> {
         let session = sessions.session(side)?;
         let stats = session.stats();
-        let sum = |of: fn(PathStats) -> u64| session.paths().map(|(_, path)| of(path.stats)).sum();
+        let sum =
+            |of: fn(PathStats) -> u64| session.paths().iter().map(|(_, path)| of(path.stats)).sum();
         Ok(Self {
-            symbols: stats.symbols_sent,
-            repeated: stats.symbols_repeated,
+            symbols: stats.sent.symbols_sent,
+            repeated: stats.sent.symbols_repeated,
             bytes: sum(|stats| stats.bytes_sent),
             repair_bytes: sum(|stats| stats.repair_bytes),
         })

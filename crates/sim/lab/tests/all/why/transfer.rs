@@ -214,7 +214,7 @@ impl World {
     /// What changes whenever the far end is heard.
     fn trace(&self) -> u64 {
         let session = self.session();
-        let paths = session.iter().flat_map(|session| session.paths());
+        let paths = session.iter().flat_map(|session| session.paths().iter());
         paths
             .map(|(_, path)| {
                 path.estimate.rtt.as_nanos()
@@ -225,7 +225,7 @@ impl World {
 
     /// Nothing is to be sent, and nothing under way.
     fn is_idle(&self) -> bool {
-        self.session().is_none_or(|session| session.stats().send_buffer == 0)
+        self.session().is_none_or(|session| session.stats().sent.buffer == 0)
     }
 
     fn session(&self) -> Option<&Session> {
@@ -240,7 +240,7 @@ impl World {
     }
 
     fn round_trip(&self) -> Option<(f64, f64)> {
-        let (_, path) = self.session()?.paths().next()?;
+        let (_, path) = self.session()?.paths().iter().next()?;
         let millis = |span: Duration| span.as_secs_f64() * 1e3;
         Some((millis(path.estimate.rtt), millis(path.estimate.min_rtt)))
     }
@@ -256,9 +256,9 @@ impl World {
         };
         if let Some(session) = self.session() {
             let stats = session.stats();
-            reading.waits = session.waits();
-            reading.sent = stats.symbols_sent + stats.symbols_repeated;
-            reading.lost = stats.symbols_lost;
+            reading.waits = session.waits().so_far();
+            reading.sent = stats.sent.symbols_sent + stats.sent.symbols_repeated;
+            reading.lost = stats.sent.symbols_lost;
         }
         if let Role::Sink(sink) = &far.manager.application().role {
             let now = self.network.now();

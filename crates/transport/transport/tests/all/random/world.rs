@@ -120,8 +120,9 @@ impl World {
         self.summary.sessions += 1;
         for side in 0..2 {
             let old = &self.sides[side].session;
-            self.summary.stalls += old.paths().map(|(_, path)| path.stats.stalls).sum::<u64>();
-            self.summary.recovered += old.stats().symbols_recovered;
+            self.summary.stalls +=
+                old.paths().iter().map(|(_, path)| path.stats.stalls).sum::<u64>();
+            self.summary.recovered += old.stats().received.symbols_recovered;
             let flows =
                 self.sides[side].stored.iter().map(|(flow, next)| (FlowId(*flow), Seq(*next)));
             let open = flows.map(|(flow, next)| Held { flow, next, ..Held::default() }).collect();
@@ -153,7 +154,7 @@ impl World {
             Step::Pin(side, flow, path) => {
                 let path = path.map(|path| PathId(self.some_path(path)));
                 let flow = self.loose(flow);
-                self.sides[side].session.pin(flow, path);
+                self.sides[side].session.sender_mut().pin(flow, path);
             }
             Step::AddPath(which) => self.add_path(which),
             Step::DropPath(which, side) => {
@@ -249,7 +250,7 @@ impl World {
         let flows: Vec<FlowId> = (0..3).map(|flow| self.loose(flow)).collect();
         for side in &mut self.sides {
             side.hold(false);
-            flows.iter().for_each(|flow| side.session.pin(*flow, None));
+            flows.iter().for_each(|flow| side.session.sender_mut().pin(*flow, None));
         }
         let limit = self.now + SETTLE;
         let done = self.run_until(limit, Self::is_settled);
@@ -278,8 +279,9 @@ impl World {
                 assert_eq!(stored, blocks.len() as u64, "durable flow {flow} of end {side}");
             }
             let old = &self.sides[side].session;
-            self.summary.stalls += old.paths().map(|(_, path)| path.stats.stalls).sum::<u64>();
-            self.summary.recovered += old.stats().symbols_recovered;
+            self.summary.stalls +=
+                old.paths().iter().map(|(_, path)| path.stats.stalls).sum::<u64>();
+            self.summary.recovered += old.stats().received.symbols_recovered;
         }
     }
 
@@ -306,7 +308,11 @@ impl World {
                     open(side),
                     side.session.next_timeout(),
                     self.now,
-                    side.session.paths().map(|(id, path)| (id, path.state)).collect::<Vec<_>>(),
+                    side.session
+                        .paths()
+                        .iter()
+                        .map(|(id, path)| (id, path.state))
+                        .collect::<Vec<_>>(),
                 )
             })
             .collect()
@@ -362,9 +368,9 @@ impl World {
             let stats = side.session.stats();
             side.received
                 + side.settled
-                + stats.symbols_received
-                + stats.symbols_lost
-                + stats.blocks_taken
+                + stats.received.symbols_received
+                + stats.sent.symbols_lost
+                + stats.sent.blocks_taken
         });
         sent + ends.sum::<u64>()
     }
@@ -391,14 +397,14 @@ impl World {
             }
         }
         session.handle_timeout(now);
-        for id in session.path_order() {
+        for id in session.paths().fill_order() {
             if let Some(end) =
                 self.lines.get_mut(&id.0).map(|line| &mut line.ends[side]).filter(|end| end.alive)
             {
                 give_out(session, id, end, now);
             }
         }
-        assert_eq!(session.wants_close(), None);
+        assert_eq!(session.control_mut().wants_close(), None);
         while let Some(event) = self.sides[side].session.poll() {
             self.event(side, event);
         }

@@ -35,9 +35,9 @@ impl ProgressLines {
         let Some(session) = session.filter(|_| now >= self.due) else { return self.due };
         let delivered = blocks.delivered();
         self.readings.read(now, delivered);
-        let repeated = session.stats().symbols_repeated - self.retransmitted_before;
+        let repeated = session.stats().sent.symbols_repeated - self.retransmitted_before;
         let mut paths = Vec::new();
-        for (id, path) in session.paths() {
+        for (id, path) in session.paths().iter() {
             self.readings.round_trip(id, path.estimate.rtt);
             let rtt = path.estimate.rtt.as_secs_f64() * 1e3;
             let loss = path.estimate.loss.as_f64() * 100.0;

@@ -264,12 +264,12 @@ impl<'a> PlanRunner<'a> {
     /// session holds, several by their own bytes.
     fn next(&self, now: Instant, session: &Session, ahead: u64) -> Next {
         // Blocks that the far end does not accept now would only wait here.
-        if session.is_held_back() {
+        if session.sender().is_held_back() {
             return Next::Wait;
         }
         match &self.plan.shares {
             Some(shares) => shares.next(now.since(self.tally.began()), ahead),
-            None if session.has_symbol() && session.stats().send_buffer >= ahead => Next::Wait,
+            None if session.has_symbol() && session.stats().sent.buffer >= ahead => Next::Wait,
             None => Next::Block(DATA, ClassId::default()),
         }
     }
@@ -278,8 +278,9 @@ impl<'a> PlanRunner<'a> {
     /// again. More would only add latency. With less, the slowest path would get nothing: the
     /// scheduler gives it only blocks that the faster paths would deliver later.
     fn ahead(&mut self, now: Instant, session: &Session) -> u64 {
-        let longest = session.paths().map(|(_, path)| path.estimate.rtt).max().unwrap_or_default();
-        let span = session.rtt().max(longest) * 2 + REPORTS * 2;
+        let longest =
+            session.paths().iter().map(|(_, path)| path.estimate.rtt).max().unwrap_or_default();
+        let span = session.paths().rtt().max(longest) * 2 + REPORTS * 2;
         let busy = self.tally.recent_rate(now) * span;
         busy.as_u64().max(AHEAD_MIN.as_u64()).max(8 * self.plan.load.block as u64)
     }
@@ -308,8 +309,11 @@ impl<'a> PlanRunner<'a> {
             }
             State::Connecting { until } => {
                 let session = manager.session(id)?;
-                let up =
-                    session.paths().filter(|(_, path)| path.state == PathState::Active).count();
+                let up = session
+                    .paths()
+                    .iter()
+                    .filter(|(_, path)| path.state == PathState::Active)
+                    .count();
                 if session.is_open() && up == self.plan.paths.len() {
                     self.ask(now, id, manager, 0);
                 }
@@ -439,7 +443,7 @@ impl PlanRunner<'_> {
         if let Some(session) = manager.session(id) {
             session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
             if let Some(shares) = &self.plan.shares {
-                session.share(shares.tree().clone(), PolicyConfig::default());
+                session.sender_mut().share(shares.tree().clone(), PolicyConfig::default());
             }
         }
     }

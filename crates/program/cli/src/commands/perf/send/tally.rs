@@ -57,10 +57,10 @@ impl Baseline {
         Self {
             began: now,
             cpu_s: cpu_seconds(),
-            paths: session.paths().map(|(id, path)| (id, path.stats)).collect(),
-            payloads: session.paths().map(|(id, path)| (id, path.payload)).collect(),
+            paths: session.paths().iter().map(|(id, path)| (id, path.stats)).collect(),
+            payloads: session.paths().iter().map(|(id, path)| (id, path.payload)).collect(),
             stats: session.stats(),
-            waits: session.waits(),
+            waits: session.waits().so_far(),
             processors: Processors::now(),
         }
     }
@@ -72,7 +72,7 @@ impl SendTally {
         Self {
             blocks: BlockAccount::begin(now),
             baseline: Baseline::of(now, session),
-            progress: ProgressLines::begin(now, session.stats().symbols_repeated),
+            progress: ProgressLines::begin(now, session.stats().sent.symbols_repeated),
             recent: RecentRate::begin(now),
             last_look: LastLook::default(),
             listener: Some(SilenceDetector::new(now, trace(session))),
@@ -87,7 +87,7 @@ impl SendTally {
     /// Checks whether the far end answers. Returns when to check again.
     pub fn listen(&mut self, now: Instant, session: &Session) -> Instant {
         if let Some(listener) = &mut self.listener {
-            let owes = if session.stats().send_buffer > 0 { Owes::Answer } else { Owes::Nothing };
+            let owes = if session.stats().sent.buffer > 0 { Owes::Answer } else { Owes::Nothing };
             listener.look(now, trace(session), owes);
         }
         now + LOOK
@@ -108,14 +108,14 @@ impl SendTally {
         let sockets: BTreeMap<PathId, usize> =
             manager.paths(id).map(|(path, socket, _)| (path, socket.0)).collect();
         let Some(session) = manager.session(id) else { return };
-        let paths = session.paths().filter_map(|(id, status)| {
+        let paths = session.paths().iter().filter_map(|(id, status)| {
             let endpoint = *sockets.get(&id)?;
             self.path_result(id, &status, endpoint, plan)
         });
         self.last_look = LastLook {
             paths: paths.collect(),
             stats: session.stats(),
-            waits: session.waits().since(&self.baseline.waits),
+            waits: session.waits().so_far().since(&self.baseline.waits),
             control: ControlSummary {
                 payload_shrunk: self.payload_shrunk(session, plan),
                 ..plan.control.clone()
@@ -125,7 +125,7 @@ impl SendTally {
 
     /// The payload of a full datagram now, if a path's has become smaller since the beginning.
     fn payload_shrunk(&self, session: &Session, plan: &SendPlan) -> Option<u64> {
-        let less = session.paths().map(|(id, path)| {
+        let less = session.paths().iter().map(|(id, path)| {
             let full = self.baseline.payloads.get(&id);
             full.map_or(0, |full| full.saturating_sub(path.payload))
         });
@@ -201,9 +201,9 @@ impl SendTally {
         let (now, then) = (&self.last_look.stats, &self.baseline.stats);
         let of = |count: fn(&Stats) -> u64| count(now) - count(then);
         LossPlaces {
-            sent: of(|stats| stats.symbols_sent + stats.symbols_repeated),
-            path: of(|stats| stats.symbols_lost),
-            repeated: of(|stats| stats.symbols_repeated),
+            sent: of(|stats| stats.sent.symbols_sent + stats.sent.symbols_repeated),
+            path: of(|stats| stats.sent.symbols_lost),
+            repeated: of(|stats| stats.sent.symbols_repeated),
             receive_socket: found.socket_drops,
             duplicate: found.symbols_duplicate,
             ..LossPlaces::default()
@@ -233,9 +233,9 @@ fn trace(session: &Session) -> u64 {
         let since = estimate.answered.since(Instant::ZERO);
         since.as_nanos() ^ estimate.rtt.as_nanos().rotate_left(32)
     };
-    session
-        .paths()
-        .fold(session.stats().bytes_reported, |sum, (_, path)| sum.wrapping_add(of(path.estimate)))
+    session.paths().iter().fold(session.stats().sent.bytes_reported, |sum, (_, path)| {
+        sum.wrapping_add(of(path.estimate))
+    })
 }
 
 fn waited(waits: &Waits) -> WaitSeconds {

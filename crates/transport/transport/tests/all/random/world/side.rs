@@ -45,7 +45,7 @@ impl Side {
         self.waiting.retain(|made| !made.wanted.durable);
         for (flow, blocks) in self.durable.iter().rev() {
             let next = resume.next(FlowId(*flow)).expect("no flow is finished");
-            self.session.start_flow(FlowId(*flow), next);
+            self.session.sender_mut().start_flow(FlowId(*flow), next);
             for made in blocks[next.0 as usize..].iter().rev() {
                 self.waiting.push_front(*made);
             }
@@ -63,7 +63,7 @@ impl Side {
 
     pub(super) fn receipts(&mut self) {
         for (flow, next) in &self.stored {
-            self.session.receipt(FlowId(*flow), Seq(*next));
+            self.session.control_mut().receipt(FlowId(*flow), Seq(*next));
         }
     }
 
@@ -75,7 +75,7 @@ impl Side {
             let index = self.order.len().checked_sub(1 + back as usize)?;
             self.order.get(index).copied()
         });
-        let tree = self.session.classes();
+        let tree = self.session.sender().classes();
         let class =
             tree.find(["a", "b", "c"][wanted.class as usize]).unwrap_or(tree.default_leaf());
         let block = Block {
@@ -141,19 +141,24 @@ impl Side {
     pub(super) fn check(&self, setup: &Setup) -> u64 {
         let stats = self.session.stats();
         assert!(stats.balances(), "{stats:?}");
-        let settled = stats.blocks_reported + stats.blocks_given_up + stats.blocks_cancelled;
-        assert_eq!(stats.blocks_taken, self.order.len() as u64, "{stats:?}");
+        let settled =
+            stats.sent.blocks_reported + stats.sent.blocks_given_up + stats.sent.blocks_cancelled;
+        assert_eq!(stats.sent.blocks_taken, self.order.len() as u64, "{stats:?}");
         assert_eq!(
             settled, self.settled,
             "taken = delivered + expired + cancelled + open: {stats:?}"
         );
-        assert_eq!(stats.blocks_delivered + stats.blocks_repaired, self.received, "{stats:?}");
+        assert_eq!(
+            stats.received.blocks_delivered + stats.received.blocks_repaired,
+            self.received,
+            "{stats:?}"
+        );
         let most = setup.send_buffer.max(skyhaul_transport::cost(70_000));
-        assert!(stats.send_buffer <= most, "{stats:?}");
-        let most = config(setup).memory_max(self.session.paths().count(), 1438);
-        let held = self.session.memory();
-        assert!(held <= most, "{held} of {most}: {stats:?}");
-        held.as_u64()
+        assert!(stats.sent.buffer <= most, "{stats:?}");
+        let most = config(setup).memory_max(self.session.paths().iter().count(), 1438);
+        let held = self.session.stats().memory;
+        assert!(held <= most.as_u64(), "{held} of {most}: {stats:?}");
+        held
     }
 
     pub(super) fn is_quiet(&self, peer: &Self) -> bool {
@@ -163,7 +168,7 @@ impl Side {
             known.0 == *next
         });
         let idle = self.session.next_timeout().is_none();
-        stats.send_buffer == 0 && stats.blocks_in_flight == 0 && idle && told
+        stats.sent.buffer == 0 && stats.received.blocks_in_flight == 0 && idle && told
     }
 }
 
