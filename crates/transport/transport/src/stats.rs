@@ -1,6 +1,6 @@
 //! The session's counters.
 
-/// What a session has done since it began. Counts only grow; gauges, which say so, go up and down.
+/// The counters of a session since it began. Counters only grow; fields marked as gauges do not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// This end's blocks, and the symbols that they are cut into.
@@ -21,19 +21,19 @@ pub struct SentStats {
     pub blocks_reported: u64,
     /// Bytes of blocks that the far end reported whole.
     pub bytes_reported: u64,
-    /// Blocks given up at this end because their deadline passed.
+    /// Blocks that expired at this end.
     pub blocks_given_up: u64,
-    /// Blocks that the application took back.
+    /// Blocks that the application cancelled.
     pub blocks_cancelled: u64,
-    /// Symbols sent, first time.
+    /// Symbols sent for the first time.
     pub symbols_sent: u64,
-    /// Symbols sent again.
+    /// Retransmissions of symbols.
     pub symbols_repeated: u64,
-    /// Symbols that the path called lost.
+    /// Symbols that the path reported as lost.
     pub symbols_lost: u64,
-    /// Symbols sent again because no news of them came in time.
+    /// Symbols retransmitted because no acknowledgement came in time.
     pub symbols_overdue: u64,
-    /// Symbols that the path called arrived, but the far end's report lacked.
+    /// Symbols that the path acknowledged, but that a report of the far end lacked.
     pub symbols_denied: u64,
     /// Cost of blocks held for sending (gauge), in bytes.
     pub buffer: u64,
@@ -44,25 +44,25 @@ pub struct SentStats {
 pub struct ReceivedStats {
     /// Blocks of which at least one symbol arrived.
     pub blocks_seen: u64,
-    /// Blocks given to the application that needed no repetition.
+    /// Blocks delivered without a retransmission or FEC repair.
     pub blocks_delivered: u64,
-    /// Blocks given to the application after a repetition.
+    /// Blocks delivered after a retransmission or FEC repair.
     pub blocks_repaired: u64,
-    /// Blocks begun here that expired, or that the far end gave up.
+    /// Blocks that expired here, or that the far end gave up, after a symbol had arrived.
     pub blocks_expired: u64,
-    /// Bytes of blocks given to the application.
+    /// Bytes of delivered blocks.
     pub bytes_delivered: u64,
-    /// Blocks begun and not yet given out (gauge).
+    /// Blocks in reassembly (gauge).
     pub blocks_in_flight: u64,
     /// Symbols that arrived.
     pub symbols_received: u64,
-    /// Symbols that FEC repair brought back.
+    /// Symbols recovered by FEC.
     pub symbols_recovered: u64,
     /// Symbols of blocks that had expired.
     pub symbols_late: u64,
-    /// Symbols that brought nothing new.
+    /// Symbols that had arrived before.
     pub symbols_duplicate: u64,
-    /// Datagrams that were no message of this version, or contradicted what came before.
+    /// Datagrams that could not be decoded, or that contradicted earlier ones.
     pub malformed: u64,
     /// Symbols beyond the flow-control limit, ignored.
     pub over_limit: u64,

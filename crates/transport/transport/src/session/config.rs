@@ -1,4 +1,4 @@
-//! What a session is told once, and what it tells.
+//! The configuration, events and errors of a session.
 
 use crate::block::{BlockId, Outcome, Received};
 use crate::classes::ClassTree;
@@ -8,21 +8,22 @@ use crate::schedule::PolicyConfig;
 use crate::wire::Custody;
 use skyhaul_units::{ByteCount, FlowId, Seq, SpoolIdentity, Utc};
 
-/// What a session is told once.
+/// The configuration of a session.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
-    /// Blocks received and not yet given back by the application, at most. At 300 Mbit/s and 160 ms
-    /// a round trip is 6 MB; losses repeated five times in a row hold back five of them.
+    /// The receive window: bytes of blocks received and not yet released by the application. At 300
+    /// Mbit/s and 160 ms a round trip is 6 MB; a symbol that is lost five times in a row holds back
+    /// five of them.
     pub receive_window: ByteCount,
-    /// Blocks taken from the application and not yet reported whole, at most.
+    /// The send buffer: bytes of blocks taken from the application and not yet reported whole.
     pub send_buffer: ByteCount,
-    /// Calendar time at the session clock's zero, for stamps that cross to the far end.
+    /// UTC at zero of the session's clock, for time stamps that the far end reads.
     pub utc_at_zero: Utc,
-    /// How the line is shared.
+    /// The classes that share the line.
     pub classes: ClassTree,
-    /// Which block goes next within a class.
+    /// The policy that chooses the next block of a class.
     pub policy: PolicyConfig,
-    /// Whether and how well losses are repaired by coding.
+    /// The goal of FEC repair; none for no FEC.
     pub repair: Option<Goal>,
 }
 
@@ -40,67 +41,66 @@ impl Default for SessionConfig {
     }
 }
 
-/// How an end introduces itself.
+/// What an end says in its hello.
 #[derive(Debug, Clone, Default)]
 pub struct Opening {
-    /// Its node name.
+    /// The node's name.
     pub name: String,
-    /// Which spool its flows come from; the default is none.
+    /// The spool from which its flows come; the default is none.
     pub spool: SpoolIdentity,
-    /// What it has in custody of the far end's flows, by the spool that they come from: the far end
-    /// takes what is said of its own. At most [`crate::wire::SPOOLS_MAX`] are told.
+    /// What it has in custody of the far end's flows, by spool: the far end uses the entry of its
+    /// own spool. At most [`crate::wire::SPOOLS_MAX`] are sent.
     pub custody: Vec<Custody>,
-    /// The lowest number among the flows that it will send: the headers of the first 64 from there
-    /// are shortest.
+    /// The lowest number of the flows that it sends: the first 64 from there have the shortest
+    /// headers.
     pub flow_base: FlowId,
 }
 
-/// What the application learns.
+/// An event for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The far end introduced itself: its name, its spool, and what it has in custody. Blocks may
-    /// be sent from there on.
+    /// The far end's hello has arrived. Blocks can be sent from now on.
     Greeted {
-        /// The far end's node name. Its identity is the path's to prove.
+        /// The far end's node name, as it says; its identity is proved by the path.
         name: String,
         /// Which spool its flows come from.
         spool: SpoolIdentity,
         /// What it has in custody of this end's spool; none where it never took anything of it.
         custody: Option<Custody>,
     },
-    /// A block arrived whole. Give it back with [`crate::Session::release`].
+    /// A block has arrived whole. Return its memory with [`crate::Session::release`].
     Block(Received),
-    /// What became of a block that was sent.
+    /// The outcome of a block that was sent.
     Settled {
         /// The block.
         id: BlockId,
-        /// Its fate.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// The far end has all blocks of `flow` below `next` on disk. One that took a slower path may
-    /// come after a higher one.
+    /// A custody receipt: the far end has all blocks of `flow` below `next` on disk. A receipt that
+    /// took a slower path may come after a higher one.
     Custody {
         /// The flow.
         flow: FlowId,
-        /// The first place not in custody.
+        /// The first sequence number not in custody.
         next: Seq,
     },
-    /// The far end's application says something. Said just before a path failed, it may come twice,
-    /// or not at all.
+    /// A message of the far end's application. If a path fails just after it was sent, it may come
+    /// twice or not at all.
     Application {
         /// At most [`crate::wire::APPLICATION_MAX`] bytes.
         body: bytes::Bytes,
     },
     /// A path carries symbols now.
     PathUp(PathId),
-    /// A path stopped answering, or brings no symbols over; what was under way there goes on the
-    /// others, or waits where there is none. Which it is says [`crate::PathState`].
+    /// A path stopped answering, or delivers no symbols. Its data goes on the other paths, or waits
+    /// if there is none. [`crate::PathState`] tells the cause.
     PathStalled(PathId),
-    /// A path that had stopped answering is back.
+    /// A stalled path works again.
     PathBack(PathId),
-    /// A path carries datagrams of another size from now on: larger ones vanished, or arrive again.
+    /// The datagram size of a path has changed: larger ones are lost, or arrive again.
     PathResized(PathId),
-    /// A path ended; the session goes on over the others.
+    /// A path ended; the session continues over the others.
     PathDown(PathId, DownReason),
     /// The session is over.
     Closed(CloseReason),

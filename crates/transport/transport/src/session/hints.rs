@@ -1,49 +1,48 @@
-//! What is known of a path beforehand, from a contact plan or signal strength: when it will be out,
-//! and how much it will carry.
+//! Forecasts of a path, from a contact plan or signal strength: its outages and its rates.
 //!
-//! Before an outage nothing is put on the path that would not arrive, and be answered, before it
-//! begins; without another path the answer may wait until afterwards. While it lasts the path
-//! counts as absent: nothing goes there to see whether it is back, and its silence is no stall. At
-//! its end the path is used at once, at the rate that was foretold or is remembered. The forecast
-//! of flows counts with all of it.
+//! Before an outage, a path gets no datagram that would not arrive, and be acknowledged, before the
+//! outage begins; without another path, the acknowledgement may come afterwards. During the outage
+//! the path counts as absent: it is not probed, and its silence is no stall. At the end the path is
+//! used at once, at the rate that was forecast or measured last. The forecasts of flows include all
+//! of this.
 
 use skyhaul_units::{Duration, Instant, Rate};
 
-/// Something that will happen to a path.
+/// A forecast of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// From then on it carries this much, counted in IP packets. Believed for eight round trips, a
-    /// second at least: by then the path has measured it.
+    /// The path's rate from an instant on, counted in IP packets. It is used for eight round trips,
+    /// and for one second at least: by then the path has measured its rate.
     Rate {
-        /// When it begins to.
+        /// When it begins.
         from: Instant,
-        /// How much.
+        /// The rate.
         rate: Rate,
     },
-    /// It carries nothing between these two.
+    /// An outage: the path carries nothing.
     Outage {
-        /// When it goes.
+        /// When it begins.
         from: Instant,
-        /// When it is back.
+        /// When it ends.
         until: Instant,
     },
-    /// All that was foretold of the path is void.
+    /// Withdraws all forecasts of the path.
     Withdraw,
 }
 
-/// What is foretold of one path.
+/// The forecasts of one path.
 #[derive(Debug, Default)]
 pub struct Hints {
     /// In their order, without overlap.
     outages: Vec<(Instant, Instant)>,
     /// In their order.
     rates: Vec<(Instant, Rate)>,
-    /// How long before an outage the path is left.
+    /// How long before an outage the path gets no more datagrams.
     reach: Duration,
     standing: Presence,
-    /// The rate foretold, while it is believed.
+    /// The forecast rate, while it is used.
     pub predicted: Option<Rate>,
-    /// What is under way is not called lost before this.
+    /// Nothing in flight counts as lost before this instant.
     pub judge_from: Instant,
 }
 
@@ -52,19 +51,19 @@ pub struct Hints {
 enum Presence {
     #[default]
     Present,
-    /// What would be sent now would not arrive before the outage.
+    /// A datagram sent now would not arrive before the outage.
     Leaving,
     Out {
         until: Instant,
     },
 }
 
-/// Outages, and rates, foretold of one path at a time: four days of passes of a low orbit.
+/// Outages, and rates, forecast of one path at most: four days of passes of a low orbit.
 const FORETOLD_MAX: usize = 64;
-/// A controller has found its rate within so many round trips, by the bar that it is held to.
+/// A congestion controller finds the rate within eight round trips: its tests require that.
 const BELIEVED_ROUND_TRIPS: u64 = 8;
-/// And a prediction holds for so long at least: the far end's reports and the pacer's ticks need
-/// time on short paths.
+/// A forecast is used for one second at least: on short paths, the far end's reports and the
+/// pacer's ticks take longer than eight round trips.
 const BELIEVED_MIN: Duration = Duration::from_secs(1);
 /// An acknowledgement may be held back for 25 ms (RFC 9000 18.2), and a tick of 4 ms at each end.
 const ANSWER_DELAY: Duration = Duration::from_millis(35);
@@ -80,7 +79,7 @@ pub enum Beside {
 }
 
 impl Hints {
-    /// Takes a hint in; whether there was room for it.
+    /// Adds a hint; returns whether there was room for it.
     pub fn add(&mut self, hint: Hint) -> bool {
         match hint {
             Hint::Rate { from, rate } => {
@@ -126,12 +125,12 @@ impl Hints {
             && self.standing == Presence::Present
     }
 
-    /// Whether the path is to be left alone now.
+    /// Whether the path is out, or about to be.
     pub fn is_absent(&self) -> bool {
         self.standing != Presence::Present
     }
 
-    /// Until when it is out; none where it is not.
+    /// Until when the path is out; none if it is not.
     pub fn out_until(&self) -> Option<Instant> {
         match self.standing {
             Presence::Out { until } => Some(until),
@@ -139,7 +138,7 @@ impl Hints {
         }
     }
 
-    /// Whether what is sent at `now` has its time.
+    /// Whether a datagram sent at `now` arrives before the next outage.
     pub fn lets(&self, now: Instant) -> bool {
         self.standing(now) == Presence::Present
     }
@@ -155,13 +154,13 @@ impl Hints {
     fn predicted_at(&self, now: Instant, rtt: Duration) -> Option<Rate> {
         let hold = (rtt * BELIEVED_ROUND_TRIPS).max(BELIEVED_MIN);
         let (from, rate) = self.rates.iter().rev().find(|(from, _)| *from <= now)?;
-        // Nothing is measured while the path is out: the time counts from its end.
+        // Nothing is measured while the path is out: the time counts from the end of the outage.
         let out = self.outages.iter().rev().find(|(begin, until)| *begin <= now && *from < *until);
         let since = out.map_or(*from, |(_, until)| (*until).max(*from));
         (now < since + hold).then_some(*rate)
     }
 
-    /// Forgets what lies so far behind that it tells nothing.
+    /// Removes forecasts that are too old to matter.
     fn forget_before(&mut self, now: Instant, hold: Duration) {
         self.outages.retain(|(_, until)| now < *until + hold);
         let current = self.rates.partition_point(|(from, _)| *from <= now).saturating_sub(1);
@@ -173,18 +172,18 @@ impl Hints {
         }
     }
 
-    /// When the path's standing, or the rate foretold, changes next.
+    /// When the path's presence, or its forecast rate, changes next.
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let edges =
             self.outages.iter().flat_map(|(from, until)| [*from - self.reach, *from, *until]);
         edges.chain(self.rates.iter().map(|(from, _)| *from)).filter(|at| *at > now).min()
     }
 
-    /// Brings the path's standing and the rate foretold up to date, for a path of this round trip
-    /// and its swing.
+    /// Updates the path's presence and forecast rate, for a path of this round trip, which may
+    /// exceed it by `swing`.
     pub fn update(&mut self, now: Instant, rtt: Duration, swing: Duration, beside: Beside) {
-        // Where another path takes what this one leaves, the answer has to be back too: what
-        // arrived and is not known to have would be sent again there.
+        // Where another path takes over, the acknowledgement has to arrive before the outage too:
+        // otherwise symbols that have arrived would be retransmitted there.
         let reach = match beside {
             Beside::Another => rtt + swing + ANSWER_DELAY,
             Beside::None => rtt / 2 + swing / 2 + TICKS,
@@ -202,19 +201,19 @@ impl Hints {
         }
     }
 
-    /// Whether an outage is foretold for what is sent at one instant and arrives at another.
+    /// Whether an outage hits a datagram that is sent and arrives at these instants.
     pub fn is_out(&self, sending: Instant, arriving: Instant) -> bool {
         self.outages.iter().any(|(from, until)| *from <= sending && arriving < *until)
     }
 
-    /// The rate foretold for `at` that does not hold yet at `now`.
+    /// The rate forecast for `at`, if it does not hold at `now` already.
     pub fn rate_foretold(&self, now: Instant, at: Instant) -> Option<Rate> {
         let foretold = self.rates.iter().rev().find(|(from, _)| now < *from && *from <= at);
         foretold.map(|(_, rate)| *rate)
     }
 
-    /// When what is sent arrives no longer, arrives again, or at another rate; all that is foretold
-    /// of a path of this delay.
+    /// The instants at which the delivery of a path with this delay ends, begins or changes its
+    /// rate.
     pub fn edges(&self, one_way_delay: Duration) -> impl Iterator<Item = Instant> + '_ {
         let outages =
             self.outages.iter().flat_map(move |(from, until)| [*from - one_way_delay, *until]);
