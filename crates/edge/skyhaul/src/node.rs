@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use skyhaul_channels_io::{
-    AppChannel, AppChannelError, AppClient, ClientStartError, PathChoice, Setup,
+    AppChannel, AppChannelError, AppClient, ClientSetup, ClientStartError, PathChoice,
 };
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_quic::{Fingerprint, Identity, PathConfig};
@@ -17,7 +17,7 @@ pub struct Node(AppClient);
 #[derive(Debug, Clone)]
 #[must_use = "a node does nothing before it is started"]
 pub struct NodeBuilder {
-    setup: Setup,
+    setup: ClientSetup,
     packet: ByteCount,
 }
 
@@ -105,7 +105,7 @@ impl Node {
     /// A node with a name, for the far ends' logs, and a key.
     pub fn named(name: &str, key: Identity) -> NodeBuilder {
         let path = PathConfig::default();
-        let setup = Setup { bind: Vec::new(), path, ..Setup::new(name, key) };
+        let setup = ClientSetup { bind: Vec::new(), path, ..ClientSetup::new(name, key) };
         NodeBuilder { setup, packet: ByteCount::new(1_500) }
     }
 

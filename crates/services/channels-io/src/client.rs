@@ -7,7 +7,7 @@
 //! The futures run on any executor.
 //!
 //! ```
-//! # use skyhaul_channels_io::{AppClient, Setup};
+//! # use skyhaul_channels_io::{AppClient, ClientSetup};
 //! # use skyhaul_quic::Identity;
 //! # use skyhaul_transport::{Block, FlowId, Outcome};
 //! # fn block_on<F: Future>(future: F) -> F::Output {
@@ -27,8 +27,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (station, centre) = (Identity::from_seed(&[1; 32])?, Identity::from_seed(&[2; 32])?);
 //! let keys = (station.fingerprint(), centre.fingerprint());
-//! let called = AppClient::start(Setup::new("centre", centre).trusting([keys.0]))?;
-//! let calling = AppClient::start(Setup::new("station", station))?;
+//! let called = AppClient::start(ClientSetup::new("centre", centre).trusting([keys.0]))?;
+//! let calling = AppClient::start(ClientSetup::new("station", station))?;
 //! # let address = called.addresses()[0];
 //! block_on(async {
 //!     let near = calling.connect(address, keys.1).await?;
@@ -60,7 +60,7 @@ use std::thread::JoinHandle;
 
 /// How a node is set up.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct ClientSetup {
     /// Its name, for the far ends' logs.
     pub name: String,
     /// Its key.
@@ -76,7 +76,7 @@ pub struct Setup {
     pub session: SessionConfig,
 }
 
-impl Setup {
+impl ClientSetup {
     /// A node that only connects, on the loopback interface, with a declared rate of 1 Gbit/s.
     pub fn new(name: &str, identity: Identity) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl AppClient {
     ///
     /// # Errors
     /// See [`ClientStartError`].
-    pub fn start(mut setup: Setup) -> Result<Self, ClientStartError> {
+    pub fn start(mut setup: ClientSetup) -> Result<Self, ClientStartError> {
         let clock = Clock::start();
         setup.session.utc_at_zero = clock.utc_at_start();
         let quic = || {
@@ -163,7 +163,7 @@ impl AppClient {
         Ok(Self { shared, addresses, stop, waker, thread: Some(thread) })
     }
 
-    /// The addresses of its sockets, in the order of [`Setup::bind`].
+    /// The addresses of its sockets, in the order of [`ClientSetup::bind`].
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

@@ -2,7 +2,8 @@
 //!
 //! An [`AppChannel`] is one conversation with a program at another node. An [`AppClient`] has
 //! sockets and sessions of its own. On a station or a centre, [`Tenants`] multiplexes channels,
-//! files, streams and forwards onto the session that carries the contacts, as [`skyhaul_channels::links`] says.
+//! files, streams and forwards onto the session that carries the contacts
+//! ([`skyhaul_channels::links`]).
 
 mod channel;
 mod channel_driver;
@@ -15,7 +16,7 @@ mod tenants;
 
 pub use channel::{AppChannel, IncomingBlock, Sent};
 pub use channel_error::AppChannelError;
-pub use client::{AppClient, ClientStartError, Setup};
+pub use client::{AppClient, ClientSetup, ClientStartError};
 pub use path_choice::PathChoice;
 pub use shared_session::{ChannelService, IncomingChannels};
 pub use tenants::{FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, SessionPeer, Tenants};

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 /// A path to another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathChoice {
-    /// The index in [`Setup::bind`](crate::Setup::bind) of the socket that it begins at.
+    /// The socket that it begins at: an index in [`ClientSetup::bind`](crate::ClientSetup::bind).
     pub socket: usize,
     /// The far end's address.
     pub remote: SocketAddr,

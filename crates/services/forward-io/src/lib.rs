@@ -1,8 +1,8 @@
 //! Port forwarding: applications' sockets at both ends of sessions, on one thread.
 //!
 //! [`Forwards`] accepts applications' connections, and makes those that far nodes ask for and its
-//! rules allow, over sessions that its caller owns. A [`Forwarder`] is a [`skyhaul_net::Service`] with
-//! sessions for that alone: it connects to the far nodes that its [`Setup`] names, and accepts
+//! rules allow, over sessions that its caller owns. A [`Forwarder`] is a
+//! [`skyhaul_net::Service`] with sessions for that alone: it connects to the far nodes that its [`Setup`] names, and accepts
 //! others. Bytes are read from a socket only when the line has room for them, so that backpressure
 //! reaches the application. The streams' protocol is in the crate `forward`.
 //!

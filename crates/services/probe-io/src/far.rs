@@ -122,7 +122,7 @@ mod tests {
             move || server.run(&stop)
         });
         let never = Arc::new(AtomicBool::new(false));
-        let line = SocketLine::open(to, 0, (Clock::start(), never), HostFiles::default()).unwrap();
+        let line = SocketLine::open(to, 0, Clock::start(), never, HostFiles::default()).unwrap();
         let mut near = ProbeClient::open(line, 7).unwrap();
         let spec = Spec {
             payload: ByteCount::new(1_400),

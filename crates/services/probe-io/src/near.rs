@@ -30,7 +30,8 @@ impl SocketLine {
     pub fn open(
         to: SocketAddr,
         port: u16,
-        (clock, stop): (Clock, Arc<AtomicBool>),
+        clock: Clock,
+        stop: Arc<AtomicBool>,
         files: HostFiles,
     ) -> io::Result<Self> {
         // Refused only where there are no such timers; pacing is then as it is, and measured.

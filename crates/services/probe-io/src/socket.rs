@@ -179,7 +179,7 @@ impl ProbeSocket {
         for (meta, buffer) in
             self.metas.iter().zip(self.memory.chunks_exact(DATAGRAM_MAX)).take(count)
         {
-            let at = meta.timestamp.map_or(now.0, |stamp| arrival(now, stamp));
+            let at = meta.timestamp.map_or(now.0, |stamp| arrival(now.0, now.1, stamp));
             let filled = &buffer[..meta.len.min(buffer.len())];
             for datagram in filled.chunks(meta.stride.max(1)) {
                 self.arrived.push_back((at, meta.addr, datagram.to_vec()));
@@ -197,7 +197,7 @@ impl std::fmt::Debug for ProbeSocket {
 
 /// The kernel's time of arrival on our clock: as long ago as the calendar says. A calendar that was
 /// set meanwhile is not believed.
-fn arrival((now, calendar): (Instant, u64), stamp: std::time::Duration) -> Instant {
+fn arrival(now: Instant, calendar: u64, stamp: std::time::Duration) -> Instant {
     let stamp = u64::try_from(stamp.as_nanos()).unwrap_or(u64::MAX);
     match calendar.checked_sub(stamp) {
         Some(ago) if ago < AGO_MAX.as_nanos() => now - Duration::from_nanos(ago),
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_calendar_that_was_set_is_not_believed() {
         let (now, calendar) = (Instant::from_nanos(5_000_000_000), 1_000_000_000_000);
-        let at = |stamp| arrival((now, calendar), std::time::Duration::from_nanos(stamp));
+        let at = |stamp| arrival(now, calendar, std::time::Duration::from_nanos(stamp));
         assert_eq!(at(calendar - 700), now - Duration::from_nanos(700));
         assert_eq!(at(calendar + 1), now);
         assert_eq!(at(calendar - 3_600_000_000_000 / 1_000), now);

@@ -516,7 +516,8 @@ mod tests {
             order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(),
                 given_up in proptest::collection::btree_set(0u64..60, 0..20)
         ) {
-            let (mut inbox, mut stats) = (Inbox::new(100_000, Resume::default()), ReceivedStats::default());
+            let mut inbox = Inbox::new(100_000, Resume::default());
+            let mut stats = ReceivedStats::default();
             let (mut settled, mut out) = (BTreeSet::new(), Vec::new());
             for seq in order {
                 if given_up.contains(&seq) {

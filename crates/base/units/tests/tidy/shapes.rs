@@ -14,7 +14,7 @@ fn structs_have_few_fields() {
         .flat_map(|of| of.fields)
         .filter(|(name, _, fields)| *fields > MAX_FIELDS && !MIRRORS.contains(&name.as_str()))
         .map(|(name, file, fields)| format!("{file}: {name} has {fields} fields"));
-    at_most(MAX_LARGE_STRUCTS, found.collect(), "divide the struct");
+    none(found, "divide the struct");
 }
 
 #[test]
@@ -27,19 +27,19 @@ fn types_have_few_methods() {
         .into_iter()
         .filter(|(_, count)| *count > MAX_METHODS)
         .map(|(name, count)| format!("{name} has {count} methods"));
-    at_most(MAX_LARGE_TYPES, found.collect(), "divide the type");
+    none(found, "divide the type");
 }
 
 #[test]
 fn no_parameter_is_a_tuple_that_stands_for_a_struct() {
-    let found = measured().into_iter().flat_map(|of| of.tuples).collect();
-    at_most(MAX_TUPLE_PARAMETERS, found, "name the parts in a struct");
+    let found = measured().into_iter().flat_map(|of| of.tuples);
+    none(found, "name the parts in a struct");
 }
 
 #[test]
 fn no_parameter_is_a_bool() {
-    let found = measured().into_iter().flat_map(|of| of.bools).collect();
-    at_most(MAX_BOOL_PARAMETERS, found, "give an enum, or make two functions");
+    let found = measured().into_iter().flat_map(|of| of.bools);
+    none(found, "give an enum, or make two functions");
 }
 
 /// Tables and drawings of comments and raw strings are as wide as they are.
@@ -59,20 +59,12 @@ fn lines_end_at_the_hundredth_column() {
             }
         }
     }
-    at_most(MAX_LONG_LINES, found, "break the line");
+    none(found.into_iter(), "break the line");
 }
 
 /// Whether a raw string begins on the line and goes on behind it.
 fn opens_raw(line: &str) -> bool {
     line.rsplit_once("r#\"").is_some_and(|(_, rest)| !rest.contains("\"#"))
-}
-
-/// Passes at `most` findings; fewer are a reason to lower it.
-fn at_most(most: usize, found: Vec<String>, help: &str) {
-    let count = found.len();
-    assert!(count <= most, "{count} found, {most} allowed: {help}\n  {}", found.join("\n  "));
-    let lower = (count < most).then(|| format!("only {count} are left of {most}"));
-    none(lower.into_iter(), "lower the constant of this test");
 }
 
 /// What one file has.
@@ -192,11 +184,4 @@ const MAX_FIELDS: usize = 15;
 const MAX_METHODS: usize = 25;
 
 /// Structs that mirror a file, a message or a command line one to one. At most 8.
-const MIRRORS: &[&str] = &[];
-
-/// Each may only shrink; 0 is the aim.
-const MAX_LARGE_STRUCTS: usize = 31;
-const MAX_LARGE_TYPES: usize = 20;
-const MAX_TUPLE_PARAMETERS: usize = 207;
-const MAX_BOOL_PARAMETERS: usize = 113;
-const MAX_LONG_LINES: usize = 71;
+const MIRRORS: &[&str] = &["lab::Line"];

@@ -4,7 +4,7 @@ use super::ip::IpVersion;
 use super::perf::keys::Keys;
 use super::perf::line::LineFlags;
 use crate::failure::{Exit, Failure};
-use skyhaul_channels_io::{PathChoice, Setup};
+use skyhaul_channels_io::{ClientSetup, PathChoice};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{PathOptions, SessionConfig};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -35,7 +35,7 @@ pub fn far(
     keys: &Keys,
     line: &LineFlags,
     own: OwnEnd<'_>,
-) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
+) -> Result<(Vec<SocketAddr>, Fingerprint, ClientSetup), Failure> {
     let mut remotes = Vec::new();
     for text in node.known {
         let Some((name, address)) = text.split_once('=').filter(|(name, _)| !name.is_empty())
@@ -59,11 +59,11 @@ pub fn far(
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     });
-    let setup = Setup {
+    let setup = ClientSetup {
         bind: bind.collect(),
         path: line.path(IpVersion::largest(remotes.iter().copied()))?,
         session: own.session,
-        ..Setup::new(own.name, accepted.own)
+        ..ClientSetup::new(own.name, accepted.own)
     };
     Ok((remotes, peer, setup))
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "the two ends of a link wait for each other")]
 
 use crate::support::block_on;
-use skyhaul_channels_io::{AppChannelError, AppClient, Setup};
+use skyhaul_channels_io::{AppChannelError, AppClient, ClientSetup};
 use skyhaul_quic::Identity;
 use skyhaul_transport::{Block, FlowId, Outcome, SessionConfig};
 use skyhaul_units::{ByteCount, Duration};
@@ -20,15 +20,17 @@ impl Wake for Unpark {
     }
 }
 
-fn node(name: &str, seed: u8) -> Setup {
-    Setup::new(name, Identity::from_seed(&[seed; 32]).unwrap())
+fn node(name: &str, seed: u8) -> ClientSetup {
+    ClientSetup::new(name, Identity::from_seed(&[seed; 32]).unwrap())
 }
 
 fn pair(session: &SessionConfig) -> (AppClient, AppClient) {
     let (station, centre) = (node("station", 1), node("centre", 2));
-    let called =
-        Setup { session: session.clone(), ..centre.trusting([station.identity.fingerprint()]) };
-    let calling = Setup { session: session.clone(), ..station };
+    let called = ClientSetup {
+        session: session.clone(),
+        ..centre.trusting([station.identity.fingerprint()])
+    };
+    let calling = ClientSetup { session: session.clone(), ..station };
     (AppClient::start(calling).unwrap(), AppClient::start(called).unwrap())
 }
 

@@ -312,7 +312,7 @@ struct ByHand {
 impl ByHand {
     /// Takes the call of a near end that has these wishes, and grants them.
     fn called_for(wishes: &[&Target]) -> (Self, Running) {
-        let trusting = skyhaul_channels_io::Setup::new("far", identity(2))
+        let trusting = skyhaul_channels_io::ClientSetup::new("far", identity(2))
             .trusting([identity(1).fingerprint()]);
         let exchange = AppClient::start(trusting).unwrap();
         let addresses = vec![(SocketId(0), exchange.addresses()[0])];

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Default)]
 pub struct ControlStream {
     state: SessionState,
-    carrier: Carrier,
+    control_path: ControlPath,
     /// This end's hello: the first message on each path that the stream moves to.
     hello: Vec<u8>,
     bytes: VecDeque<u8>,
@@ -31,7 +31,7 @@ pub struct ControlStream {
 
 /// The path that carries the control stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Carrier {
+enum ControlPath {
     #[default]
     None,
     /// The path is not up yet.
@@ -83,7 +83,7 @@ impl ControlStream {
 
     /// Control bytes to send on `path`, in order; tell with [`Self::taken`] how many it took.
     pub fn poll(&mut self, path: PathId) -> &[u8] {
-        if self.carrier != Carrier::Up(path) {
+        if self.control_path != ControlPath::Up(path) {
             return &[];
         }
         while self.bytes.len() < CONTROL_MAX
@@ -148,23 +148,23 @@ impl ControlStream {
 
     /// The session has a path: it carries the stream where none does.
     pub(super) fn path_added(&mut self, path: PathId) {
-        if self.carrier == Carrier::None {
-            self.carrier = Carrier::Waiting(path);
+        if self.control_path == ControlPath::None {
+            self.control_path = ControlPath::Waiting(path);
         }
     }
 
     /// A path is up.
     pub(super) fn path_up(&mut self, path: PathId) {
-        if self.carrier == Carrier::Waiting(path) {
-            self.carrier = Carrier::Up(path);
+        if self.control_path == ControlPath::Waiting(path) {
+            self.control_path = ControlPath::Up(path);
         }
     }
 
     /// The path that carries the stream.
-    pub(super) const fn carrier(&self) -> Option<PathId> {
-        match self.carrier {
-            Carrier::None => None,
-            Carrier::Waiting(path) | Carrier::Up(path) => Some(path),
+    pub(super) const fn control_path(&self) -> Option<PathId> {
+        match self.control_path {
+            ControlPath::None => None,
+            ControlPath::Waiting(path) | ControlPath::Up(path) => Some(path),
         }
     }
 
@@ -172,12 +172,12 @@ impl ControlStream {
     /// arrived, the hello included.
     pub(super) fn fail_over(&mut self, paths: &SessionPaths) {
         let next = paths.control_path();
-        self.carrier = match next {
-            None => Carrier::None,
+        self.control_path = match next {
+            None => ControlPath::None,
             Some(id) if paths.attached.get(&id).is_some_and(|path| path.payload.is_some()) => {
-                Carrier::Up(id)
+                ControlPath::Up(id)
             }
-            Some(id) => Carrier::Waiting(id),
+            Some(id) => ControlPath::Waiting(id),
         };
         if next.is_some() && !self.is_over() {
             self.bytes.clear();
@@ -191,7 +191,7 @@ impl ControlStream {
     /// Moves the stream where it waits on a path that brings nothing over, and there is another.
     pub(super) fn leave_dead_path(&mut self, paths: &SessionPaths) {
         let is_dead = |id: PathId| paths.attached.get(&id).is_none_or(Attached::is_stalled);
-        if self.carrier().is_some_and(is_dead) && paths.any_usable() {
+        if self.control_path().is_some_and(is_dead) && paths.any_usable() {
             self.fail_over(paths);
         }
     }

@@ -94,7 +94,7 @@ impl Multipath {
         let Some(mut path) = self.paths.attached.remove(&id) else { return false };
         self.lose_all(path.inflight.judge_all());
         self.sender.outbox.duplicates.drop_path(id);
-        if control.carrier() == Some(id) {
+        if control.control_path() == Some(id) {
             control.fail_over(&self.paths);
         }
         true
@@ -112,7 +112,7 @@ impl Multipath {
             self.sender.aftermath.went_silent(now, self.paths.longest_pause());
         }
         self.lose_all(open);
-        if has_others && control.carrier() == Some(id) {
+        if has_others && control.control_path() == Some(id) {
             control.fail_over(&self.paths);
         }
         self.events.push(Event::PathStalled(id));
@@ -138,7 +138,9 @@ impl Multipath {
             let was_absent = path.hints.is_absent();
             path.update_hints(now, beside);
             match (was_absent, path.hints.is_absent()) {
-                (false, true) if control.carrier() == Some(id) && beside == Beside::Another => {
+                (false, true)
+                    if control.control_path() == Some(id) && beside == Beside::Another =>
+                {
                     control.fail_over(&self.paths);
                 }
                 (true, false) => {

@@ -10,7 +10,7 @@ use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
-use skyhaul_channels_io::Setup;
+use skyhaul_channels_io::ClientSetup;
 use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
 use skyhaul_files::{RelPath, Rule, Selection};
 use skyhaul_files_io::{Directory, FileSource, Inside, TransferTask};
@@ -210,7 +210,7 @@ impl Flags {
         node: &str,
         keys: &Keys,
         line: &LineFlags,
-    ) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
+    ) -> Result<(Vec<SocketAddr>, Fingerprint, ClientSetup), Failure> {
         let session = SessionConfig { classes: self.classes.tree()?, ..super::session() };
         far::far(
             FarName { known: &self.node, name: node },

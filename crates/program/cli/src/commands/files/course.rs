@@ -2,7 +2,7 @@
 
 use super::screen::{Screen, TransferRole, TransferVerdict};
 use crate::failure::{Exit, Failure};
-use skyhaul_channels_io::{AppChannel, AppClient, PathChoice, Setup};
+use skyhaul_channels_io::{AppChannel, AppClient, ClientSetup, PathChoice};
 use skyhaul_files::RefusalReason;
 use skyhaul_files_io::{Cancel, Counters, Event, TransferEnd, TransferReports, TransferTask};
 use skyhaul_net::Clock;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How to connect to the far node.
 pub struct FarNode {
-    pub setup: Setup,
+    pub setup: ClientSetup,
     pub ways: Vec<PathChoice>,
     pub peer: Fingerprint,
     pub node: String,

@@ -142,9 +142,9 @@ impl FarEnd {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_from(&self, port: u16) -> Result<ProbeClient<SocketLine>, Missed> {
-        let ends = (self.clock, Arc::clone(&self.stop));
-        let line =
-            SocketLine::open(self.address, port, ends, HostFiles::default()).map_err(|source| {
+        let stop = Arc::clone(&self.stop);
+        let line = SocketLine::open(self.address, port, self.clock, stop, HostFiles::default())
+            .map_err(|source| {
                 let help = "check that a route to it exists, and that the port is free";
                 Missed::Here(Failure::io("no socket could be opened", &self.place(), help, source))
             })?;

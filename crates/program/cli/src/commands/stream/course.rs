@@ -3,7 +3,7 @@
 
 use super::screen::Screen;
 use crate::failure::{Exit, Failure};
-use skyhaul_channels_io::{AppChannel, AppChannelError, AppClient, PathChoice, Setup};
+use skyhaul_channels_io::{AppChannel, AppChannelError, AppClient, ClientSetup, PathChoice};
 use skyhaul_net::Clock;
 use skyhaul_quic::Fingerprint;
 use skyhaul_streams::StreamFormat;
@@ -24,7 +24,7 @@ pub struct StreamRun {
     pub node: String,
     pub ways: Vec<PathChoice>,
     pub peer: Fingerprint,
-    pub setup: Setup,
+    pub setup: ClientSetup,
 }
 
 /// How a session ended without an account.

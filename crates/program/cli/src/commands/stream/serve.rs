@@ -7,7 +7,7 @@ use crate::commands::perf::line::LineFlags;
 use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
-use skyhaul_channels_io::{AppChannel, AppClient, Setup};
+use skyhaul_channels_io::{AppChannel, AppClient, ClientSetup};
 use skyhaul_net::Clock;
 use skyhaul_node::log;
 use skyhaul_streams_io::{AllowedSinks, SinkSpec, StreamContext, StreamFailure, Waiter, serve};
@@ -100,11 +100,12 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         )
     })?;
     let stop = signals::stop_flag()?;
-    let setup = Setup {
+    let setup = ClientSetup {
         bind: command.bind.clone(),
         path: command.line.path(IpVersion::largest(command.bind.iter().copied()))?,
         session: super::session(),
-        ..Setup::new(&command.name, accepted.own.clone()).trusting(accepted.peers.iter().copied())
+        ..ClientSetup::new(&command.name, accepted.own.clone())
+            .trusting(accepted.peers.iter().copied())
     };
     let exchange = AppClient::start(setup)
         .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
