@@ -455,7 +455,7 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
         ("in/{utc}.vdif", "../{utc}", "is not a sink"),
         ("in/{utc}.vdif", "-", "a centre has no standard output"),
         ("\"line\"", "\"quickly\"", "`quickly` is not a pace"),
-        ("pace = \"line\"", "format = \"wav\"", "no format"),
+        ("pace = \"line\"", "format = \"wav\"", "unknown format"),
         ("pace = \"line\"", "frames_per_second = 0", "0 frames per second"),
         ("pace = \"line\"", "group = \"1 GiB\"", "groups of 1 GiB are not possible"),
         ("pace = \"line\"", "class = \"b\"", "there is no class `b` for a stream"),
