@@ -110,7 +110,9 @@ fn few_public_types_of_two_crates_share_a_name() {
     }
     let shared = crates
         .into_iter()
-        .filter(|(name, crates)| crates.len() > 1 && !USUAL.contains(&name.as_str()));
+        .filter(|(name, crates)| crates.len() > 1 && !USUAL.contains(&name.as_str()))
+        // A macro's, which names it later.
+        .filter(|(name, _)| !name.is_empty());
     let shared: Vec<String> = shared
         .map(|(name, crates)| {
             format!("{name}: {}", crates.into_iter().collect::<Vec<_>>().join(", "))
@@ -228,7 +230,7 @@ fn no_file_names_a_path_or_host_of_one_machine() {
 const MAX_PRODUCTION_LINES: usize = 600;
 
 /// May only shrink. Most are of the libraries for C and Python, whose types mirror the Rust ones.
-const MAX_SHARED_NAMES: usize = 13;
+const MAX_SHARED_NAMES: usize = 12;
 
 /// Names whose meaning is their crate's.
 const USUAL: &[&str] = &[
