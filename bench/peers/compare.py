@@ -119,8 +119,8 @@ def runs(program, folder):
     for name, flags, mtu in (("adaptive", (), 1500), ("line", LINE, 1500), ("over TCP", OVER_TCP, 1500),
                              ("adaptive", (), 9000), ("line", LINE, 9000)):
         yield "skyhaul", None, lambda name=name, flags=flags, mtu=mtu: skyhaul(program, mtu, name, flags)
-    yield "iperf3", shutil.which("iperf3"), lambda: iperf3(1448, 1500)
-    yield "iperf3", shutil.which("iperf3"), lambda: iperf3(8948, 9000)
+    yield "iperf3", bool(shutil.which("iperf3")), lambda: iperf3(1448, 1500)
+    yield "iperf3", bool(shutil.which("iperf3")), lambda: iperf3(8948, 9000)
     udt = pathlib.Path("/usr/include/udt/udt.h")
     yield "UDT", udt.exists(), lambda: library("UDT 4", folder, "UDT", ["-ludt"])
     srt = pathlib.Path("/usr/include/srt/srt.h")
