@@ -2,9 +2,10 @@
 //!
 //! [`Forwards`] accepts applications' connections, and makes those that far nodes ask for and its
 //! rules allow, over sessions that its caller owns. A [`Forwarder`] is a
-//! [`skyhaul_net::Service`] with sessions for that alone: it connects to the far nodes that its [`Setup`] names, and accepts
-//! others. Bytes are read from a socket only when the line has room for them, so that backpressure
-//! reaches the application. The streams' protocol is in the crate `forward`.
+//! [`skyhaul_net::Service`] with sessions for that alone: it connects to the far nodes that its
+//! [`Setup`] names, and accepts others. Bytes are read from a socket only when the line has room
+//! for them, so that backpressure reaches the application. The streams' protocol is in the crate
+//! `forward`.
 //!
 //! ```text
 //!   application ─► Listeners ─► Connections ──┐             ┌── Dials ─► Connections ─► server

@@ -319,7 +319,8 @@ impl Ledger {
     /// Takes what was kept of a contact. Questions without an answer are open again.
     ///
     /// # Errors
-    /// [`LedgerRecordError`]: it was not taken. The contact is known as far as its blocks are read again.
+    /// [`LedgerRecordError`]: it was not taken. The contact is known as far as its blocks are read
+    /// again.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), LedgerRecordError> {
         let (id, contact) = record::read(bytes)?;
         if self.contacts.len() >= CONTACTS_MAX {

@@ -6,8 +6,8 @@
 //! set aside with their bytes: nothing that was received is lost, and everything is counted once.
 //! The same frames and creation time give the same bytes.
 //!
-//! [`Assembly`] makes products of several contacts: time-based ones of a [`TimeWindow`], and further
-//! versions of a contact's products when data comes that completes them.
+//! [`Assembly`] makes products of several contacts: time-based ones of a [`TimeWindow`], and
+//! further versions of a contact's products when data comes that completes them.
 //!
 //! Files are reached through the caller's [`Files`]; this crate opens none.
 //!
