@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 /// How well a mission fits; the greater is the closer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Fitness {
-    /// Frames with one of the mission's spacecraft ids.
+    /// Frames with one of the mission's spacecraft ids; of the most frequent id, where it names
+    /// none.
     pub frames: usize,
     /// Check fields of those that agree, less those that do not.
     checks: isize,
     /// Packets that begin where those frames say one begins, less places where none can be.
     packets: isize,
-    /// The mission names the spacecraft that most of them are of.
+    /// The spacecraft that most of them are of.
     pub scid: Option<Scid>,
 }
 
@@ -38,7 +39,13 @@ impl Fitness {
             packets += packet_start(mission, &frame);
         }
         let most = own.iter().max_by_key(|(scid, frames)| (**frames, Reverse(**scid)));
-        Self { frames: own.values().sum(), checks, packets, scid: most.map(|(scid, _)| *scid) }
+        // A mission that names no spacecraft covers every id: half of the readable
+        // headers in noise are its own, but of as many spacecraft.
+        let frames = match mission.scids().is_empty() {
+            true => most.map_or(0, |(_, frames)| *frames),
+            false => own.values().sum(),
+        };
+        Self { frames, checks, packets, scid: most.map(|(scid, _)| *scid) }
     }
 }
 
