@@ -1,12 +1,18 @@
 //! `skyhaul perf` as its users run it: both ends over loopback, and what it refuses. Speed is not
 //! judged here.
+#![allow(clippy::disallowed_methods, reason = "a line changes beside the processes")]
 
 use crate::support::process::{Ended, Running, printed, run, text};
 use crate::support::refusal::{assert_misused, assert_told};
 use serde_json::Value;
+use skyhaul_emulator::relay::{Relay, RelayConfig, RelayLine};
+use skyhaul_link::{LinkConfig, Loss};
+use skyhaul_units::{Duration, Probability, Rate};
+use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A serving end, and the addresses that it says it listens on.
 struct Serving {
@@ -396,4 +402,38 @@ fn classes_that_cannot_be_are_refused_before_anything_is_sent() {
         let output = send(&["--to", "127.0.0.1:9", "--insecure-test", "--class", class], here);
         assert_misused(&output, &[part]);
     }
+}
+
+/// While a path was silent the sender handed over all that its buffer holds, a quarter of a
+/// gigabyte: a run of 12 s over 20 Mbit/s then took two minutes.
+#[test]
+fn no_backlog_builds_up_behind_an_outage() {
+    let folder = tempfile::tempdir().unwrap();
+    let serving = Serving::start(&["--insecure-test", "--once"], folder.path());
+    let line = LinkConfig::line(Rate::from_mbps(20), Duration::from_millis(5));
+    let way = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config = RelayConfig::new(way, serving.address().parse().unwrap(), line.clone());
+    let mut relay = Relay::bind(config).unwrap();
+    let (handle, address) = (relay.handle(), way.to_string());
+    let stop = AtomicBool::new(false);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| relay.run(&stop).unwrap());
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            handle.set(
+                RelayLine::Up,
+                LinkConfig { loss: Loss::Independent(Probability::ONE), ..line.clone() },
+            );
+            std::thread::sleep(std::time::Duration::from_secs(3));
+            handle.set(RelayLine::Up, line.clone());
+        });
+        let arguments = ["--to", &address, "--duration", "5 s", "--insecure-test", "--json"];
+        let output = send(&arguments, folder.path());
+        stop.store(true, Ordering::Relaxed);
+        output
+    });
+    let result = result(&output);
+    // What the line carries in 5 s is 12.5 MB.
+    let sent = result["bytes"].as_u64().unwrap();
+    assert!((1_000_000..30_000_000).contains(&sent), "{result}");
 }

@@ -269,7 +269,7 @@ impl<'a> PlanRunner<'a> {
         }
         match &self.plan.shares {
             Some(shares) => shares.next(now.since(self.tally.began()), ahead),
-            None if session.has_symbol() && session.stats().sent.buffer >= ahead => Next::Wait,
+            None if session.stats().sent.buffer >= ahead && !is_starved(session) => Next::Wait,
             None => Next::Block(DATA, ClassId::default()),
         }
     }
@@ -467,3 +467,10 @@ const AT_ONCE: u64 = 64;
 
 /// Buffers kept for reuse; if more are under way, they are allocated anew.
 const KEPT: ByteCount = ByteCount::mib(64);
+
+/// Whether a path has room and nothing to fill it. While no path is active nothing can be sent, and
+/// what is handed over then would only wait: minutes' worth of it behind an outage of seconds.
+fn is_starved(session: &Session) -> bool {
+    let has_path = session.paths().iter().any(|(_, path)| path.state == PathState::Active);
+    has_path && !session.has_symbol()
+}
