@@ -32,7 +32,7 @@ mod stream;
 mod tune;
 mod why;
 
-use crate::failure::Failure;
+use skyhaul_exit::Failure;
 use std::io::Write;
 
 /// What the program can do.

@@ -1,14 +1,13 @@
 //! The program `skyhaul`: station, centre, and the tools around them.
 //!
 //! Results go to standard output, everything else to standard error. The exit code shows who must
-//! act ([`failure::Exit`]).
+//! act ([`Exit`]).
 
 mod commands;
-mod failure;
 mod help;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
-use failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::log;
 use std::io::Write;
 use std::process::ExitCode;

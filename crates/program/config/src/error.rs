@@ -1,5 +1,6 @@
 //! Why a configuration was refused: what, where, and what to do.
 
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_transport::{ClassError, ClassTree};
 use std::path::{Path, PathBuf};
 
@@ -163,6 +164,12 @@ impl ConfigError {
 
     fn content(file: &Path, line: Option<usize>, what: String, help: &str) -> Self {
         Self { what, file: file.to_owned(), line, help: help.to_owned() }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::new(Exit::Usage, &error.what, &error.help).at(&error.place())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Faults: why a node or a tool around it cannot go on, who must act, and what to do.
 
+use skyhaul_exit::{Exit, Failure};
+
 /// Who must act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Responsible {
@@ -62,5 +64,16 @@ impl Fault {
             place: place.to_string(),
             help: help.into(),
         }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let exit = match fault.who {
+            Responsible::Configuration => Exit::Usage,
+            Responsible::Environment => Exit::Environment,
+            Responsible::Peer => Exit::Peer,
+        };
+        Self::new(exit, &fault.what, &fault.help).at(&fault.place)
     }
 }

@@ -349,6 +349,7 @@ const USES: &[(&str, &[&str])] = &[
     ("streams", &["units"]),
     ("streams-io", &["units", "net", "streams"]),
     ("emulator", &["units", "link", "net"]),
+    ("exit", &[]),
     ("page", &[]),
     ("probe", &["units", "page"]),
     ("probe-io", &["units", "net", "probe"]),
@@ -386,6 +387,7 @@ const USES: &[(&str, &[&str])] = &[
         "config",
         &[
             "units",
+            "exit",
             "ccsds",
             "level0",
             "congestion",
@@ -403,6 +405,7 @@ const USES: &[(&str, &[&str])] = &[
         "node",
         &[
             "units",
+            "exit",
             "config",
             "coding",
             "ccsds",
@@ -431,6 +434,7 @@ const USES: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units",
+            "exit",
             "coding",
             "ccsds",
             "level0",

@@ -1,8 +1,8 @@
 //! `skyhaul centre`: the receiving end.
 
 use super::signals::Process;
-use crate::failure::{Exit, Failure};
 use skyhaul_config::Config;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::centre::Reload;
 use std::path::PathBuf;
 

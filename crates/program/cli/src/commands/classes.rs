@@ -1,7 +1,7 @@
 //! The class tree of a command's session, read from a file.
 
 use super::forward::file;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_transport::{ClassId, ClassTree};
 use std::path::PathBuf;
 

@@ -4,13 +4,13 @@ mod doubts;
 mod guests;
 mod words;
 
-use crate::failure::{Exit, Failure};
 use doubts::doubts;
 use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
 use skyhaul_config::{
     CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Live, Presence, ProductEntry,
     ProductForm, ProductWindow, Products, Refill, StationConfig,
 };
+use skyhaul_exit::{Exit, Failure};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use words::{kept, spoken, to_disk};

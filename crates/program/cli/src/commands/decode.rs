@@ -8,7 +8,6 @@ mod pages;
 mod select;
 mod stages;
 
-use crate::failure::{Exit, Failure};
 use course::{Bounded, CaptureTimeline, ChangeKind, InputChange};
 use outputs::{Outputs, Writers};
 use page::ContactPage;
@@ -21,6 +20,7 @@ use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::sync::RUN_BLOCKS;
 use skyhaul_config::MissionRef;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Utc;
 use stages::{CaptureTotals, Stages};
 use std::collections::BTreeMap;

@@ -21,12 +21,12 @@ pub use wait::pause;
 
 use super::rate::share_text;
 use super::signals::stop_flag;
-use crate::failure::{Exit, Failure};
 use folder::Folder;
 use line::LineFacts;
 use pass::{DemoNodes, PassPlan};
 use report::Report;
 use screen::{OutputFormat, Screen};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::{Duration, Probability, Rate};
 use source::PassSource;
 use std::io::Write;

@@ -3,8 +3,8 @@
 use super::ip::IpVersion;
 use super::perf::keys::Keys;
 use super::perf::line::LineFlags;
-use crate::failure::{Exit, Failure};
 use skyhaul_channels_io::{ClientSetup, PathChoice};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{PathOptions, SessionConfig};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};

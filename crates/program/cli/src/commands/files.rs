@@ -9,7 +9,7 @@ mod screen;
 mod serve;
 mod spec;
 
-use crate::failure::Failure;
+use skyhaul_exit::Failure;
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::ByteCount;
 use std::io::Write;

@@ -7,8 +7,8 @@ mod notices;
 mod plan;
 mod serve;
 
-use crate::failure::{Exit, Failure};
 use notices::Notices;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_forward_io::{Forwarder, Setup, StartError};
 use skyhaul_net::{Driver, Waker};
 use skyhaul_units::{ByteCount, Duration};

@@ -1,7 +1,7 @@
 //! `skyhaul gaps`: missing data at a centre, and its recovery.
 
 use super::node_socket::NodeArguments;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::status::{
     GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked, ask_again, ask_gaps,
 };

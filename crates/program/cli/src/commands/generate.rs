@@ -3,7 +3,6 @@
 
 use super::decode;
 use super::signals::stop_flag;
-use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::generate::{
     Description, ErrorPlan, Generator, GeneratorOptions, Layout, Source, SymbolOptions,
     SymbolTruth, SymbolWriter, Truth,
@@ -11,6 +10,7 @@ use skyhaul_ccsds::generate::{
 use skyhaul_ccsds::inner::Symbols;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_config::MissionRef;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::Clock;
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! `skyhaul keygen`: makes a node's private key and prints its fingerprint.
 
 use super::one_way::read_key;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_identity::OneWayKey;
 use skyhaul_quic::Identity;
 use std::fs::OpenOptions;

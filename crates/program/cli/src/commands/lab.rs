@@ -8,7 +8,7 @@ mod progress;
 mod run;
 mod source;
 
-use crate::failure::Failure;
+use skyhaul_exit::Failure;
 use skyhaul_lab::scenario::CellSelection;
 use std::io::Write;
 use std::num::NonZeroUsize;

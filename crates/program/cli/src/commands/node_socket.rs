@@ -1,7 +1,7 @@
 //! The flags that name a running node of this machine by its status socket.
 
-use crate::failure::{Exit, Failure};
 use skyhaul_config::Config;
+use skyhaul_exit::{Exit, Failure};
 use std::path::PathBuf;
 
 /// Which node is asked.

@@ -9,7 +9,7 @@ pub mod socket;
 mod source;
 mod store;
 
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_identity::OneWayKey;
 use std::io::Write;
 use std::path::Path;

@@ -8,7 +8,6 @@ mod selection;
 mod table;
 
 use super::decode::mission;
-use crate::failure::{Exit, Failure};
 use account::PacketFileAccount;
 use file::{PacketFileInput, Pass};
 use lines::{Csv, Json};
@@ -18,6 +17,7 @@ use skyhaul_ccsds::mission::{ApidRange, Mission, MissionSet};
 use skyhaul_ccsds::packet::Header;
 use skyhaul_columns::TableContent;
 use skyhaul_config::{ConfigTime, MissionRef};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Utc;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

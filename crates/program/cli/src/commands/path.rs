@@ -2,8 +2,8 @@
 
 use super::node_socket::NodeArguments;
 use super::status::write_paths;
-use crate::failure::{Exit, Failure};
 use skyhaul_config::ConfigTime;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::status::{NodeStatus, PathHint, StatusRequest, ask, order};
 use skyhaul_units::Rate;
 use std::io::Write;

@@ -17,8 +17,8 @@ pub mod send;
 mod serve;
 mod source;
 
-use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{
     AnyEndpoint, Clock, Driver, Socket, TcpConfig, TcpEndpoint, ThreadedEndpoint, UdpEndpoint,

@@ -12,7 +12,7 @@ mod survey;
 mod sweep;
 mod words;
 
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use std::io::Write;
 
 /// The arguments of `skyhaul probe`.

@@ -4,7 +4,7 @@ mod dump;
 mod info;
 mod make;
 
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_hdf5::{Error, Library, LoadError, RdrReader};
 use std::io::Write;
 use std::path::{Path, PathBuf};

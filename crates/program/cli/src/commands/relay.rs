@@ -1,9 +1,9 @@
 //! `skyhaul relay`: an emulated long line for UDP, without root.
 
-use crate::failure::{Exit, Failure};
 use skyhaul_emulator::relay::{
     DirectionCounters, Relay as UdpRelay, RelayConfig, RelayCounters, RelayError,
 };
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss, Reordering};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::io::Write;

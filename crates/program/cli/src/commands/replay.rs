@@ -7,11 +7,11 @@ mod source;
 
 use crate::commands::output::OutputFormat;
 use crate::commands::signals;
-use crate::failure::{Exit, Failure};
 use pace::{ReplayClock, Speed};
 use serde::Serialize;
 use sink::{ReplaySink, SinkResult};
 use skyhaul_config::{ConfigTime, HostPort};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::Clock;
 use skyhaul_store::raw::RawKind;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};

@@ -1,7 +1,7 @@
 //! Signals that stop a long-running command.
 
-use crate::failure::{Exit, Failure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::log;
 use std::io;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! `skyhaul station`: the capturing end.
 
 use super::signals::Process;
-use crate::failure::{Exit, Failure};
 use skyhaul_config::{Config, StationConfig};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::station::{Options, Reload};
 use std::path::PathBuf;
 

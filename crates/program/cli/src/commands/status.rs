@@ -6,9 +6,9 @@ mod watch;
 
 use super::gaps::in_words;
 use super::node_socket::NodeArguments;
-use crate::failure::Failure;
 use contacts::{CONTACTS_SHOWN, write_captured, write_received};
 use guests::{write_files, write_forwards, write_mirrors, write_sinks, write_streams};
+use skyhaul_exit::Failure;
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus, InputFrames,
     InputStatus, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, RecordingStatus,

@@ -5,7 +5,7 @@ mod course;
 mod screen;
 mod serve;
 
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_streams::wire::{StreamRefusal, StreamRefusalKind};
 use skyhaul_streams_io::{EndpointSpecError, StreamFailure};
 use skyhaul_transport::SessionConfig;

@@ -5,7 +5,7 @@ mod interface;
 mod line;
 mod show;
 
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_host::{SettingChange, Settings, advise, sysctl, throughput};
 use skyhaul_units::{Duration, Probability, Rate};
 use std::fs;

@@ -1,10 +1,10 @@
 //! The files that decoded frames and packets are written to.
 
 use super::Decode;
-use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_exit::{Exit, Failure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

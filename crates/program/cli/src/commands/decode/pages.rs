@@ -1,7 +1,7 @@
 //! The folder of the pages about contacts.
 
 use super::Decode;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use super::folder::Folder;
 use super::wait::pause;
-use crate::failure::{Exit, Failure};
 use rustix::process::{Pid, Signal, kill_process};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Duration;
 use std::fs::File;
 use std::os::unix::process::CommandExt;

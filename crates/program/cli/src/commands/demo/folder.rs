@@ -1,6 +1,6 @@
 //! The demonstration's folder: keys, configurations, logs, state and products of both nodes.
 
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_quic::{Fingerprint, Identity};
 use skyhaul_units::Rate;
 use std::fs::{self, File, OpenOptions};

@@ -1,7 +1,7 @@
 //! The long line between the nodes: a relay on a separate thread.
 
-use crate::failure::{Exit, Failure};
 use skyhaul_emulator::relay::{Relay, RelayConfig, RelayCounters, RelayHandle};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_units::{Duration, Probability, Rate};
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@
 use super::source::PassSource;
 use super::truth::ExpectedContact;
 use super::wait::pause;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::Clock;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::{ErrorKind, Write};

@@ -1,8 +1,8 @@
 //! The products: their accounts, and their files on the disk.
 
-use crate::failure::Failure;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use skyhaul_exit::Failure;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;

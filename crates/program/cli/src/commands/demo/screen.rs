@@ -2,8 +2,8 @@
 
 use super::line::LineFacts;
 use super::progress::{ChannelProgress, DemoProgress};
-use crate::failure::Failure;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use skyhaul_exit::Failure;
 use skyhaul_node::status::{ChannelState, LineState};
 use skyhaul_units::{Duration, Instant};
 use std::io::{IsTerminal, Write};

@@ -1,10 +1,10 @@
 //! The sources: the bundled recordings, or longer passes made from their packets.
 
 use super::truth::{ExpectedChannel, ExpectedContact, bundled};
-use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::generate::{self, ErrorPlan, Generator, GeneratorOptions, Layout};
 use skyhaul_ccsds::mission::MissionSet;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate, Utc};
 use std::borrow::Cow;
 

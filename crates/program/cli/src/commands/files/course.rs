@@ -1,8 +1,8 @@
 //! The connections of one transfer: when the session is lost, it connects again and resumes.
 
 use super::screen::{Screen, TransferRole, TransferVerdict};
-use crate::failure::{Exit, Failure};
 use skyhaul_channels_io::{AppChannel, AppClient, ClientSetup, PathChoice};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_files::RefusalReason;
 use skyhaul_files_io::{Cancel, Counters, Event, TransferEnd, TransferReports, TransferTask};
 use skyhaul_net::Clock;

@@ -8,7 +8,7 @@ use crate::commands::far::ways;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::{signals, stamped};
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_files::wire::TransferHello;
 use skyhaul_files_io::{Changes, TransferTask, TreeWatch};
 use skyhaul_net::Clock;

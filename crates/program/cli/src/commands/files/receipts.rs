@@ -1,7 +1,7 @@
 //! The file of receipts: a line of JSON for each file that is complete and on disk at the receiving
 //! end.
 
-use crate::failure::Failure;
+use skyhaul_exit::Failure;
 use skyhaul_files::{FileContent, FileReceipt, RelPath};
 use skyhaul_net::Clock;
 use skyhaul_node::log;

@@ -3,9 +3,9 @@
 
 use super::receipts::Receipts;
 use crate::commands::output::OutputFormat;
-use crate::failure::{Exit, Failure};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_files::{FileContent, RefusedBy, TransferRefusal};
 use skyhaul_files_io::{Counters, EntryOutcome, Event};
 use skyhaul_net::Clock;

@@ -6,9 +6,9 @@ use crate::commands::ip::IpVersion;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::{signals, stamped};
-use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_channels_io::{AppChannel, AppClient, ClientSetup};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_files::{FileContent, RefusalReason};
 use skyhaul_files_io::{
     Cancel, Claims, Counters, Directory, EntryOutcome, Event, Root, TransferEnd, TransferReports,

@@ -1,7 +1,7 @@
 //! Sources and destinations of a command line: local files, and files of a far node.
 
 use super::screen::TransferRole;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_files::wire::Naming;
 use skyhaul_files::{RelPath, is_pattern};
 use std::ffi::{OsStr, OsString};

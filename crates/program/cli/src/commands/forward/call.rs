@@ -7,7 +7,7 @@ use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::perf::{self, LaneFlags};
 use crate::commands::signals;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_forward_io::{ForwardNode, Forwarder, Forwarding, Setup};
 use skyhaul_net::Clock;
 use skyhaul_quic::{EndpointConfig, Fingerprint};

@@ -1,9 +1,9 @@
 //! The files of `skyhaul forward --config` and `skyhaul forward serve --config`.
 
-use crate::failure::{Exit, Failure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use skyhaul_config::{ConfigText, ForwardEntry, ForwardRules, each_is_one};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_forward::{Allow, What};
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig};
 use skyhaul_units::Duration;

@@ -3,8 +3,8 @@
 
 use crate::commands::output::OutputFormat;
 use crate::commands::stamped;
-use crate::failure::{Exit, Failure};
 use serde::Serialize;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_forward::Local;
 use skyhaul_forward_io::{Counters, DatagramCounters, FarTarget, ForwardNotice, Notify};
 use skyhaul_node::log;

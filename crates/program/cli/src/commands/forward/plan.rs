@@ -2,7 +2,7 @@
 
 use super::file::{self, ForwardTable};
 use crate::commands::classes::known;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_forward::{Carriage, Entrance, Forward, What};
 use skyhaul_forward_io::{ForwardNode, Forwarding};
 use skyhaul_transport::{ClassTree, ClassesConfig};

@@ -7,7 +7,7 @@ use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::perf::{self, LaneFlags};
 use crate::commands::signals;
-use crate::failure::Failure;
+use skyhaul_exit::Failure;
 use skyhaul_forward::Allow;
 use skyhaul_forward_io::Setup;
 use skyhaul_net::{AnyEndpoint, Clock};

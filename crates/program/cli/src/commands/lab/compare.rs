@@ -25,7 +25,6 @@ mod tool_run;
 
 use super::emulated::{Home, lab_name};
 use crate::commands::signals;
-use crate::failure::{Exit, Failure};
 use ability::LoopbackAbility;
 use bench::{PATIENCE, Site};
 use experiment::{MOST_RUNS, PublishedExperiment};
@@ -34,6 +33,7 @@ use kinds::StudyKind;
 use notes::note;
 use quiet::{Disturbance, DisturbedRuns, QuietWatch};
 use rustix::process::{getpid, set_child_subreaper};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Duration;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -7,9 +7,9 @@ mod up;
 
 pub use home::{Home, ProgramsLeft};
 
-use crate::failure::{Exit, Failure};
 use assign::Assignment;
 use skyhaul_emulator::{EmulatedDirection, EmulatorError, EmulatorOrder, LinkEnd, Namespace};
+use skyhaul_exit::{Exit, Failure};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! `skyhaul lab list` and `skyhaul lab kinds`.
 
 use super::source;
-use crate::failure::Failure;
+use skyhaul_exit::Failure;
 use skyhaul_lab::scenario::kind::KINDS;
 use skyhaul_units::Duration;
 use std::io::Write;

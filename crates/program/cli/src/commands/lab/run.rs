@@ -2,7 +2,7 @@
 
 use super::progress::LabProgress;
 use super::{RunCommand, source};
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_lab::scenario::{
     CellSelection, OutcomeText, Scenario, ScenarioResult, report, run as run_cells,
 };

@@ -1,6 +1,6 @@
 //! The source of scenarios: the program, or the user's files.
 
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_lab::scenario::{BUILTIN, MAX_FILE, Scenario, ScenarioError};
 use std::fs::File;
 use std::io::Read;

@@ -1,8 +1,8 @@
 //! The flags of a line without return: its rate, the assumed loss, and the loss that may remain.
 
 use crate::commands::ip::IpVersion;
-use crate::failure::{Exit, Failure};
 use serde::Serialize;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_oneway::{Assumptions, HEADERS_IPV4, HEADERS_IPV6, assumptions_for};
 use skyhaul_probe::report::percent;
 use skyhaul_transport::oneway::{Design, SenderCounters};

@@ -2,7 +2,7 @@
 
 use super::line::{Expected, LineArguments};
 use crate::commands::ip::IpVersion;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_transport::oneway::Design;
 use std::io::Write;
 

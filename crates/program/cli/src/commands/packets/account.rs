@@ -1,12 +1,12 @@
 //! The account of a packet file: its packets by application, and the bytes that are not packets.
 
 use super::selection::PacketSelection;
-use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::Header;
 use skyhaul_ccsds::scan::UnreadableRange;
 use skyhaul_ccsds::survey::{ApidSurvey, PacketSurvey, SurveyTotals};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

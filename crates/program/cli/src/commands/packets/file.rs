@@ -1,10 +1,10 @@
 //! A packet file, read from its beginning in large pieces.
 
-use crate::failure::Failure;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 pub use skyhaul_ccsds::scan::Scanned as Place;
 use skyhaul_ccsds::scan::{FileEnd, LOOK_AHEAD, Scanner};
 use skyhaul_ccsds::survey::{PacketTime, PacketTimes};
+use skyhaul_exit::Failure;
 use skyhaul_level0::naming::mission_of_file;
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,9 +1,9 @@
 //! Packets as lines: JSON, comma-separated values, or for people.
 
 use super::Picked;
-use crate::failure::Failure;
 use skyhaul_ccsds::packet::{Grouping, Header, SpaceHeader};
 use skyhaul_columns::TableContent;
+use skyhaul_exit::Failure;
 use skyhaul_units::Utc;
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! A construction record, shown to people and to programs. It is file number 00 of a product,
 //! beside the product's packet files.
 
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_level0::construction::{
     ApidEntry, ConstructionRecord, FileEntry, GapEntry, ProductKind, RecordTime, Span,
 };

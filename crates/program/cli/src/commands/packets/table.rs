@@ -1,8 +1,8 @@
 //! `--parquet`: packets as rows of a table.
 
 use super::{Picked, refused};
-use crate::failure::{Exit, Failure};
 use skyhaul_columns::{Error, PacketTable, Row, TableContent};
+use skyhaul_exit::{Exit, Failure};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};

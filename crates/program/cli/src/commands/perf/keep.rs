@@ -1,8 +1,8 @@
 //! Writes received data to a file and syncs it, as a centre does, to include the disk of the
 //! receiving host in a measurement.
 
-use crate::failure::{Exit, Failure};
 use bytes::Bytes;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::{BusyClock, Clock, Waker};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::fs::{File, OpenOptions};

@@ -1,6 +1,6 @@
 //! The keys that the two ends have and accept.
 
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::{is_exposed, log, private_key};
 use skyhaul_quic::{Fingerprint, Identity};
 use std::net::SocketAddr;

@@ -3,8 +3,8 @@
 use super::report::ControlSummary;
 use crate::commands::ip::IpVersion;
 use crate::commands::one_way::line::OneWayLine;
-use crate::failure::{Exit, Failure};
 use skyhaul_congestion::{ControllerConfig, ControllerNameError};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_quic::PathConfig;
 use skyhaul_units::{ByteCount, Rate};
 

@@ -1,7 +1,7 @@
 //! How much the sending end hands over, in which blocks, and how fast.
 
 use super::source::STAMP;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_transport::MAX_BLOCK;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 

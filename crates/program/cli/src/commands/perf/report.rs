@@ -2,8 +2,8 @@
 
 use super::message::LatencyQuantiles;
 use crate::commands::rate::rate_text;
-use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
+use skyhaul_exit::Failure;
 use skyhaul_probe::why::{DiskBacklog, Lack, Silence};
 use std::io::Write;
 use std::net::SocketAddr;

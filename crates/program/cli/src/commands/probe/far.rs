@@ -2,8 +2,8 @@
 
 use super::{PORT, tell, unknown_host};
 use crate::commands::signals;
-use crate::failure::{Exit, Failure};
 use serde::Serialize;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::Clock;
 use skyhaul_net::random;
 use skyhaul_probe::StreamDirection;

@@ -1,7 +1,7 @@
 //! The file of the page about a measurement.
 
 use super::far::{FarEnd, Heading};
-use crate::failure::Failure;
+use skyhaul_exit::Failure;
 use skyhaul_probe::report::Subject;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use super::far::{FarEnd, FarFlags, Heading, Missed};
 use super::page::{PageFlag, subject};
 use super::{tell, words};
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_probe::paths::{PathFlow, Routes as Found};
 use skyhaul_probe::{NearError, ProbeClient, SESSIONS_MAX, report};
 use skyhaul_probe_io::SocketLine;

@@ -1,7 +1,7 @@
 //! The datagrams of streams, one a line, for other programs: comma-separated values or JSON.
 
 use super::unwritable;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_probe::report::Minute;
 use skyhaul_probe::{PingComparison, StreamDirection, Trace};
 use std::fs::{File, OpenOptions};

@@ -2,7 +2,7 @@
 
 use super::PORT;
 use crate::commands::signals;
-use crate::failure::Failure;
+use skyhaul_exit::Failure;
 use skyhaul_probe::wire::RequestLimits;
 use skyhaul_probe_io::{HostFiles, Server};
 use skyhaul_units::{Duration, Rate};

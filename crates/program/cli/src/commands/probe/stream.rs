@@ -3,8 +3,8 @@
 use super::far::{FarEnd, FarFlags, Heading, able};
 use super::page::{PageFile, PageFlag, subject};
 use super::series;
-use crate::failure::Failure;
 use serde::Serialize;
+use skyhaul_exit::Failure;
 use skyhaul_probe::ProbeClient;
 use skyhaul_probe::report::Subject;
 use skyhaul_probe_io::{HostCapacity, SocketLine};

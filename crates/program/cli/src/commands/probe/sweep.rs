@@ -4,7 +4,7 @@ use super::far::{FarFlags, StreamWay};
 use super::series::DelaySeries;
 use super::stream::OutputFlags;
 use super::{tell, words};
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_probe::sweep::{Sweep as Found, SweepPlan, SweepPoint, sweep};
 use skyhaul_probe::{StreamDirection, report};
 use skyhaul_units::{ByteCount, Duration, Rate};

@@ -1,9 +1,9 @@
 //! `skyhaul rdr dump`: writes the packets of a Raw Data Record file to a packet file.
 
 use super::{Hdf5, open, refused};
-use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::ApidRange;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_level0::rdr::CommonRdr;
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! `skyhaul rdr info`: shows the content of Raw Data Record files.
 
 use super::{Hdf5, open, refused};
-use crate::failure::{Exit, Failure};
 use serde::Serialize;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_hdf5::RdrReader;
 use skyhaul_level0::rdr::{ApidEntry, BlobHeader, CommonRdr, Value};
 use skyhaul_units::Utc;

@@ -2,9 +2,9 @@
 
 use super::Hdf5;
 use crate::commands::decode::mission;
-use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_config::MissionRef;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_level0::rdr::{FileFacts, IndexAccount, Origin, RdrPlan, RdrTable};
 use skyhaul_node::rdr::{Made, RdrError, RdrJob};
 use skyhaul_units::Utc;

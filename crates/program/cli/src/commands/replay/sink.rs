@@ -2,8 +2,8 @@
 //! an interrupt takes effect soon.
 
 use super::{LOOK, Replay, pause};
-use crate::failure::{Exit, Failure};
 use skyhaul_config::HostPort;
+use skyhaul_exit::{Exit, Failure};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};

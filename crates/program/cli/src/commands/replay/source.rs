@@ -1,7 +1,7 @@
 //! The source of a replay: a recording with its times, or a plain file.
 
 use super::Replay;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_store::raw::{RawError, RawKind, RawPieces, RawReader, RawSpan};
 use skyhaul_store::{Disk, EntryKind, RealDisk};
 use skyhaul_units::{ByteCount, Utc};

@@ -2,8 +2,8 @@
 
 use super::Status;
 use crate::commands::{signals, stamped};
-use crate::failure::Failure;
 use rustix::event::{Timespec, poll};
+use skyhaul_exit::Failure;
 use skyhaul_net::Clock;
 use skyhaul_node::status::ask;
 use skyhaul_units::Duration;

@@ -2,8 +2,8 @@
 //! next session.
 
 use super::screen::Screen;
-use crate::failure::{Exit, Failure};
 use skyhaul_channels_io::{AppChannel, AppChannelError, AppClient, ClientSetup, PathChoice};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::Clock;
 use skyhaul_quic::Fingerprint;
 use skyhaul_streams::StreamFormat;

@@ -3,8 +3,8 @@
 use crate::commands::output::OutputFormat;
 use crate::commands::rate::rate_text;
 use crate::commands::stamped;
-use crate::failure::{Exit, Failure};
 use serde::Serialize;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::log;
 use skyhaul_streams::{Counters, Missing, StreamFormat, VdifHeader, signal_to_noise};
 use skyhaul_streams_io::{Look, SourceTotals, StreamSummary};

@@ -1,7 +1,7 @@
 //! The line that a host is tuned for: given, or measured by a connection to its other end.
 
 use super::Tune;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_host::{HostLine, Interface};
 use skyhaul_units::{Duration, Rate};
 use std::io::ErrorKind;

@@ -3,7 +3,7 @@
 
 use super::rest::rest;
 use crate::commands::node_socket::NodeArguments;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::status::{
     CentreStatus, LinePath, LineState, LineStatus, NodeStatus, SessionStatus, ShortageStatus,
     StationPeer, StationStatus, StoreState, ThreadStatus, ask,

@@ -1,7 +1,7 @@
 //! The pause between two observations.
 
 use crate::commands::signals;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Duration;
 use std::sync::atomic::Ordering;
 

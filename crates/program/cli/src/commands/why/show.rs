@@ -1,7 +1,7 @@
 //! The verdict, for people and for programs.
 
-use crate::failure::Failure;
 use serde::Serialize;
+use skyhaul_exit::Failure;
 use skyhaul_probe::why::{Evidence, Verdict};
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! A TCP connection of this host, read twice with `ss`.
 
 use super::rest::rest;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_probe::why::{TcpSample, Transfer, read_sockets};
 use skyhaul_units::Duration;
 use std::net::SocketAddr;

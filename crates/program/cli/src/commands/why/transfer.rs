@@ -1,8 +1,8 @@
 //! A transfer by `skyhaul perf send`, read from its JSON.
 
 use crate::commands::perf::report::{Busiest, ControlSummary, HostShortage, Report, WaitSeconds};
-use crate::failure::{Exit, Failure};
 use serde::Deserialize;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_probe::why::{
     BusyThreads, DiskBacklog, LoadedLine, ReceiverLoad, Silence, SourceKind, Transfer,
     TransferFeed, Waited as Parts,

@@ -1,9 +1,9 @@
 //! An experiment: the line, the differences between its cells, and the tools.
 
 use super::tool::Tool;
-use crate::failure::{Exit, Failure};
 use serde::Deserialize;
 use skyhaul_emulator::LabDescription;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::borrow::Cow;

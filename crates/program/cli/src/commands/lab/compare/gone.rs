@@ -1,7 +1,7 @@
 //! Why a run has no figure.
 
-use crate::failure::{Exit, Failure};
 use skyhaul_emulator::EmulatorError;
+use skyhaul_exit::{Exit, Failure};
 
 /// Why a run has no figure.
 #[derive(Debug, Clone, PartialEq, Eq)]

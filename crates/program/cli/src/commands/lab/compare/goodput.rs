@@ -9,8 +9,8 @@ use super::quiet::Conditions;
 use super::results::Results;
 use super::study::{Bars, Study};
 use super::{page, table, tool_run};
-use crate::failure::Failure;
 use serde_json::Value;
+use skyhaul_exit::Failure;
 use skyhaul_units::Duration;
 
 impl Study for Results<'_> {

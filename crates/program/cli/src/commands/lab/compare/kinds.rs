@@ -8,7 +8,7 @@ use super::results::Results;
 use super::sharing::{Sharers, Sharing};
 use super::spacing::{Spacing, SpacingSweep};
 use super::study::Study;
-use crate::failure::Failure;
+use skyhaul_exit::Failure;
 use skyhaul_units::Rate;
 
 /// An experiment of one of the kinds. Each kind has a table in its file that no other kind has.

@@ -16,11 +16,11 @@ use super::sheet::Sheet;
 use super::study::{Bars, Study, refused};
 use super::tool::Tool;
 use super::tool_run::version;
-use crate::failure::{Exit, Failure};
 use course::RateSeries;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use skyhaul_emulator::LabDescription;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::{Duration, Rate};
 use std::collections::BTreeMap;
 

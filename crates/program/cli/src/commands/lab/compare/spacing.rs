@@ -11,11 +11,11 @@ use super::quiet::Conditions;
 use super::sheet::Sheet;
 use super::study::{Bars, Study, refused};
 use super::tool_run::own_program;
-use crate::failure::{Exit, Failure};
 use judge::{Process, SpacingResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use skyhaul_emulator::LabDescription;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_link::Loss;
 use skyhaul_units::{ByteCount, Duration, Rate};
 

@@ -2,8 +2,8 @@
 
 use super::bench::Site;
 use super::quiet::Conditions;
-use crate::failure::{Exit, Failure};
 use serde_json::Value;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Duration;
 
 /// How many bars were judged, and how many of them are missed.

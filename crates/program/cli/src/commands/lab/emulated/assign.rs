@@ -1,8 +1,8 @@
 //! `KEY=VALUE`: a change of a link, with the keys of its file.
 
-use crate::failure::{Exit, Failure};
 use serde_json::{Map, Value};
 use skyhaul_emulator::EmulatedDirection;
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_link::LinkConfig;
 use std::str::FromStr;
 

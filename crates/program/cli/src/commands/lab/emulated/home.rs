@@ -2,10 +2,10 @@
 //! its log.
 
 use super::refused;
-use crate::failure::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use skyhaul_emulator::{ControlSocket, EmulatorOrder, LinkEnd, Namespace};
+use skyhaul_exit::{Exit, Failure};
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -3,9 +3,9 @@
 use super::home::Home;
 use crate::commands::output::OutputFormat;
 use crate::commands::rate::share_text;
-use crate::failure::{Exit, Failure};
 use serde_json::{Value, json};
 use skyhaul_emulator::{EmulatorOrder, LabDescription, LinkEnd, Namespace, SpreadStatus};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::{Duration, Probability};
 use std::io::Write;
 

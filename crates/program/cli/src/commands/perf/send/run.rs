@@ -18,7 +18,7 @@ use crate::commands::perf::clock::{ClockComparison, ClockReading};
 use crate::commands::perf::message::{DATA, Message, ReceiverResult, heard, say};
 use crate::commands::perf::report::Report;
 use crate::commands::perf::source::{BlockSource, STAMP};
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::Refusal;

@@ -2,7 +2,7 @@
 //! and when.
 
 use super::super::message::DATA;
-use crate::failure::{Exit, Failure};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_transport::{ClassConfig, ClassId, ClassTree, ClassesConfig, FlowId};
 use skyhaul_units::Duration;
 use std::str::FromStr;

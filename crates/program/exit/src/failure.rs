@@ -1,7 +1,4 @@
-//! How a command ends when it cannot do what it was asked: one sentence and an exit code.
-
-use skyhaul_config::ConfigError;
-use skyhaul_node::fault::{Fault, Responsible};
+//! The failure of a command, and its exit code.
 
 /// Who must act, as an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,28 +72,6 @@ impl Failure {
     /// Whether the reader of standard output has closed the pipe.
     pub fn is_closed_pipe(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.kind() == std::io::ErrorKind::BrokenPipe)
-    }
-}
-
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        Self {
-            exit: Exit::Usage,
-            what: format!("{}, {}", error.what(), error.place()),
-            help: error.help().to_owned(),
-            source: None,
-        }
-    }
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        let exit = match fault.who {
-            Responsible::Configuration => Exit::Usage,
-            Responsible::Environment => Exit::Environment,
-            Responsible::Peer => Exit::Peer,
-        };
-        Self::new(exit, &fault.what, &fault.help).at(&fault.place)
     }
 }
 
