@@ -22,6 +22,9 @@ mod control;
 mod description;
 mod device;
 mod emulation;
+mod error;
+mod lab_folder;
+mod lab_name;
 pub mod offload;
 mod order;
 pub mod packet;
@@ -34,54 +37,11 @@ pub use description::{
     LabDescription, LabDescriptionError, LinkDescription, MAX_LINKS, MAX_MTU, MIN_MTU,
 };
 pub use emulation::{Emulation, Handle};
+pub use error::EmulatorError;
+pub use lab_folder::{LabFolder, ProgramsLeft};
+pub use lab_name::{DEFAULT_LAB, lab_name};
 pub use order::{EmulatorOrder, OrderAnswer};
 pub use place::{LinkEnd, Namespace};
 pub use status::{
     DirectionStatus, EmulatedDirection, LinkStatus, QueueDelays, SpreadStatus, Status,
 };
-
-use std::io;
-
-/// Why links could not be made or run.
-#[derive(Debug, thiserror::Error)]
-pub enum EmulatorError {
-    /// The system refused something; most need root.
-    #[error(
-        "cannot {what} ({source}); run it as root, on a kernel with network namespaces and TUN \
-        devices"
-    )]
-    System {
-        /// What it refused.
-        what: String,
-        /// How it said so.
-        source: io::Error,
-    },
-    /// The command `ip` failed.
-    #[error(
-        "`{command}` failed ({said}); run it as root, and `skyhaul lab down` if a lab was left over"
-    )]
-    Refused {
-        /// The command.
-        command: String,
-        /// What it wrote.
-        said: String,
-    },
-    /// There is no command `ip`.
-    #[error("there is no command `ip`; install the package iproute2")]
-    NoIproute,
-    /// No emulation answers.
-    #[error(
-        "the lab does not answer ({0}); see `skyhaul lab status`, and start it with `skyhaul lab \
-        up`"
-    )]
-    NoAnswer(io::Error),
-    /// The lab refused an order.
-    #[error("{0}")]
-    Order(String),
-}
-
-impl EmulatorError {
-    fn system(what: &str, source: io::Error) -> Self {
-        Self::System { what: what.to_owned(), source }
-    }
-}

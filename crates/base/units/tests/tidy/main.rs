@@ -348,7 +348,7 @@ const USES: &[(&str, &[&str])] = &[
     ("files-io", &["units", "transport", "net", "files"]),
     ("streams", &["units"]),
     ("streams-io", &["units", "net", "streams"]),
-    ("emulator", &["units", "link", "net"]),
+    ("emulator", &["units", "exit", "link", "net"]),
     ("exit", &[]),
     ("page", &[]),
     ("probe", &["units", "page"]),

@@ -23,7 +23,6 @@ mod table;
 mod tool;
 mod tool_run;
 
-use super::emulated::{Home, lab_name};
 use crate::commands::signals;
 use ability::LoopbackAbility;
 use bench::{PATIENCE, Site};
@@ -33,6 +32,7 @@ use kinds::StudyKind;
 use notes::note;
 use quiet::{Disturbance, DisturbedRuns, QuietWatch};
 use rustix::process::{getpid, set_child_subreaper};
+use skyhaul_emulator::{LabFolder, lab_name};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Duration;
 use std::io::Write;
@@ -97,9 +97,9 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(folder) = &command.report {
         std::fs::create_dir_all(folder).map_err(|source| unwritable(folder, source))?;
     }
-    let home = Home::of(&command.lab)?;
-    home.clear_leftovers()?;
-    home.settle()?;
+    let folder = LabFolder::of(&command.lab)?;
+    folder.clear_leftovers()?;
+    folder.create()?;
     let stop = signals::stop_flag()?;
     // Orphans of a tool become children of this process, so that their time counts as its own.
     let _ = set_child_subreaper(Some(getpid()));
@@ -128,7 +128,7 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
         all.push(study);
         measured
     });
-    home.leave();
+    folder.remove();
     // Figures measured before an interruption are kept.
     if let Some(folder) = &command.report {
         let file = folder.join("compare.html");

@@ -1,15 +1,15 @@
 //! Emulated links for any program: `skyhaul lab up`, `exec`, `set`, `status`, `down`.
 
 mod assign;
-mod home;
 mod show;
 mod up;
 
-pub use home::{Home, ProgramsLeft};
-
 use assign::Assignment;
-use skyhaul_emulator::{EmulatedDirection, EmulatorError, EmulatorOrder, LinkEnd, Namespace};
-use skyhaul_exit::{Exit, Failure};
+use skyhaul_emulator::{
+    DEFAULT_LAB, EmulatedDirection, EmulatorOrder, LabFolder, LinkEnd, Namespace, ProgramsLeft,
+    lab_name,
+};
+use skyhaul_exit::Failure;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -85,18 +85,9 @@ pub struct Down {
 #[derive(clap::Args)]
 struct Name {
     /// The lab's name. Several labs can exist at the same time.
-    #[arg(long = "lab", value_name = "NAME", default_value = home::DEFAULT_LAB,
+    #[arg(long = "lab", value_name = "NAME", default_value = DEFAULT_LAB,
         value_parser = lab_name)]
     lab: String,
-}
-
-/// What a lab may be called.
-pub fn lab_name(text: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if (1..=32).contains(&text.len()) && text.chars().all(is_plain) && !text.starts_with('-') {
-        return Ok(text.to_owned());
-    }
-    Err("take 1 to 32 small letters, digits and -".to_owned())
 }
 
 fn place(text: &str) -> Result<LinkEnd, String> {
@@ -116,26 +107,26 @@ fn direction(text: &str) -> Result<EmulatedDirection, String> {
 
 /// Makes a lab, here or behind us.
 pub fn up(command: &Up, out: &mut dyn Write) -> Result<(), Failure> {
-    let home = Home::of(&command.name.lab)?;
+    let folder = LabFolder::of(&command.name.lab)?;
     let description = up::read(&command.file)?;
-    home.clear_leftovers()?;
+    folder.clear_leftovers()?;
     if command.foreground {
-        return up::here(&home, &description, command.json.into(), out);
+        return up::here(&folder, &description, command.json.into(), out);
     }
-    let announcement = up::behind(&home, &command.file)?;
+    let announcement = up::behind(&folder, &command.file)?;
     if command.json {
         Ok(write!(out, "{announcement}")?)
     } else {
-        show::up(&home, &announcement, out)
+        show::up(&folder, &announcement, out)
     }
 }
 
 /// Becomes a program in a place of the lab.
 pub fn exec(command: &Exec) -> Result<(), Failure> {
-    let home = Home::of(&command.name.lab)?;
-    let namespace = Namespace::new(home.lab(), command.place);
+    let folder = LabFolder::of(&command.name.lab)?;
+    let namespace = Namespace::new(folder.lab(), command.place);
     if !namespace.exists() {
-        return Err(home.absent());
+        return Err(folder.absent().into());
     }
     let source =
         Command::new("ip").args(["netns", "exec", namespace.name()]).args(&command.command).exec();
@@ -149,8 +140,8 @@ pub fn exec(command: &Exec) -> Result<(), Failure> {
 
 /// Changes links that are up.
 pub fn set(command: &Set, out: &mut dyn Write) -> Result<(), Failure> {
-    let home = Home::of(&command.name.lab)?;
-    let status = home.ask(&EmulatorOrder::Status)?;
+    let folder = LabFolder::of(&command.name.lab)?;
+    let status = folder.ask(&EmulatorOrder::Status)?;
     let (link, status) = show::link(&status, command.link.as_deref())?;
     let directions = command
         .direction
@@ -161,28 +152,32 @@ pub fn set(command: &Set, out: &mut dyn Write) -> Result<(), Failure> {
         .map(|direction| Ok((direction, assign::changed(status, direction, &command.assignments)?)))
         .collect::<Result<_, Failure>>()?;
     for (direction, config) in changed {
-        home.ask(&EmulatorOrder::Set { link: link.clone(), direction, config: Box::new(config) })?;
+        folder.ask(&EmulatorOrder::Set {
+            link: link.clone(),
+            direction,
+            config: Box::new(config),
+        })?;
     }
-    let status = home.ask(&EmulatorOrder::Status)?;
+    let status = folder.ask(&EmulatorOrder::Status)?;
     show::links(&status, out)
 }
 
 /// Shows what the links did.
 pub fn status(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
-    let home = Home::of(&command.name.lab)?;
-    let status = home.ask(&EmulatorOrder::Status)?;
+    let folder = LabFolder::of(&command.name.lab)?;
+    let status = folder.ask(&EmulatorOrder::Status)?;
     if command.json { Ok(writeln!(out, "{status}")?) } else { show::links(&status, out) }
 }
 
 /// Removes a lab, even if its process has ended.
 pub fn down(command: &Down, out: &mut dyn Write) -> Result<(), Failure> {
-    let home = Home::of(&command.name.lab)?;
+    let folder = LabFolder::of(&command.name.lab)?;
     let programs_left = if command.kill { ProgramsLeft::End } else { ProgramsLeft::Keep };
-    home.take_down(programs_left, out)
-}
-
-fn refused(error: &EmulatorError) -> Failure {
-    let exit =
-        if matches!(error, EmulatorError::Order(_)) { Exit::Usage } else { Exit::Environment };
-    Failure::from_sentence(exit, &error.to_string())
+    let programs = folder.take_down(programs_left)?;
+    writeln!(out, "the lab `{}` is down", folder.lab())?;
+    if !programs.is_empty() {
+        let listed: Vec<_> = programs.iter().map(u32::to_string).collect();
+        writeln!(out, "programs that still run, without a network now: {}", listed.join(", "))?;
+    }
+    Ok(())
 }

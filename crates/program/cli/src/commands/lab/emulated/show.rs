@@ -1,43 +1,45 @@
 //! A lab, shown as text.
 
-use super::home::Home;
 use crate::commands::output::OutputFormat;
 use crate::commands::rate::share_text;
 use serde_json::{Value, json};
-use skyhaul_emulator::{EmulatorOrder, LabDescription, LinkEnd, Namespace, SpreadStatus};
+use skyhaul_emulator::{
+    EmulatorOrder, LabDescription, LabFolder, LinkEnd, Namespace, SpreadStatus,
+};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::{Duration, Probability};
 use std::io::Write;
 
 /// That a lab behind us is up, and how to use it.
-pub fn up(home: &Home, announcement: &str, out: &mut dyn Write) -> Result<(), Failure> {
-    let status = home.ask(&EmulatorOrder::Status)?;
+pub fn up(folder: &LabFolder, announcement: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let status = folder.ask(&EmulatorOrder::Status)?;
     let announced: Value = serde_json::from_str(announcement).unwrap_or_default();
     notes(announced["notes"].as_array().into_iter().flatten().filter_map(Value::as_str));
-    greet(home, out)?;
+    greet(folder, out)?;
     links(&status, out)?;
-    let lab = home.flag();
+    let lab = folder.flag();
     writeln!(out, "a program in a place:  skyhaul lab exec{lab} a -- CMD")?;
     Ok(writeln!(out, "the end:               skyhaul lab down{lab}")?)
 }
 
 /// That a lab in this process is up.
 pub fn description(
-    home: &Home,
+    folder: &LabFolder,
     description: &LabDescription,
     notes: &[String],
     format: OutputFormat,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     if format == OutputFormat::Json {
-        let [a, b] = LinkEnd::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
+        let [a, b] =
+            LinkEnd::ALL.map(|place| Namespace::new(folder.lab(), place).name().to_owned());
         let links = description.links.iter().enumerate().map(|(number, link)| {
             let of = |place: LinkEnd| json!([place.ipv4(number), place.ipv6(number)]);
             json!({ "name": link.name, "a": of(LinkEnd::A), "b": of(LinkEnd::B), "mtu": link.mtu,
                 "up": link.up, "down": link.down })
         });
         let links: Vec<Value> = links.collect();
-        let mut announced = json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b },
+        let mut announced = json!({ "lab": folder.lab(), "namespaces": { "a": a, "b": b },
             "links": links, "notes": notes });
         if let Some(spread) = SpreadStatus::over(&description.spread) {
             announced["spread"] = json!(spread);
@@ -45,7 +47,7 @@ pub fn description(
         writeln!(out, "{announced}")?;
     } else {
         self::notes(notes.iter().map(String::as_str));
-        greet(home, out)?;
+        greet(folder, out)?;
         for (number, link) in description.links.iter().enumerate() {
             let (a, b) = (LinkEnd::A.ipv4(number), LinkEnd::B.ipv4(number));
             writeln!(out, "  {:<15} a {a}  b {b}", link.name)?;
@@ -66,9 +68,9 @@ pub fn notes<'a>(notes: impl Iterator<Item = &'a str>) {
     }
 }
 
-fn greet(home: &Home, out: &mut dyn Write) -> Result<(), Failure> {
-    let [a, b] = LinkEnd::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
-    Ok(writeln!(out, "the lab `{}` is up: a is the network namespace {a}, b is {b}", home.lab())?)
+fn greet(folder: &LabFolder, out: &mut dyn Write) -> Result<(), Failure> {
+    let [a, b] = LinkEnd::ALL.map(|place| Namespace::new(folder.lab(), place).name().to_owned());
+    Ok(writeln!(out, "the lab `{}` is up: a is the network namespace {a}, b is {b}", folder.lab())?)
 }
 
 /// The link of a name, or the only one, and its status.

@@ -1,11 +1,10 @@
 //! Starts a lab, in this process or in the background.
 
-use super::home::Home;
-use super::{refused, show};
+use super::show;
 use crate::commands::output::OutputFormat;
 use crate::commands::signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_emulator::{Emulation, LabDescription};
+use skyhaul_emulator::{Emulation, LabDescription, LabFolder};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Rate;
 use std::fs::File;
@@ -32,23 +31,23 @@ pub fn read(file: &Path) -> Result<LabDescription, Failure> {
 
 /// Runs the lab until it is interrupted or ended by `lab down`, then removes it.
 pub fn here(
-    home: &Home,
+    folder: &LabFolder,
     description: &LabDescription,
     format: OutputFormat,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
-    let mut emulation =
-        Emulation::set_up(home.lab(), description).map_err(|error| refused(&error))?;
-    let served = home
-        .settle()
-        .and_then(|()| home.control().serve(emulation.handle()).map_err(|error| refused(&error)));
+    let mut emulation = Emulation::set_up(folder.lab(), description)?;
+    let served = folder.create().and_then(|()| folder.control().serve(emulation.handle()));
     let notes = beyond(description, &mut emulation);
-    let shown = served.and_then(|()| show::description(home, description, &notes, format, out));
-    let ran = shown.and_then(|()| emulation.run(&stop).map_err(|error| refused(&error)));
-    let removed = emulation.take_down().map_err(|error| refused(&error));
-    home.leave();
-    ran.and(removed)
+    let shown = served
+        .map_err(Failure::from)
+        .and_then(|()| show::description(folder, description, &notes, format, out));
+    let ran = shown.and_then(|()| Ok(emulation.run(&stop)?));
+    let removed = emulation.take_down();
+    folder.remove();
+    ran?;
+    Ok(removed?)
 }
 
 /// The notes if the links are faster than this machine can emulate.
@@ -72,12 +71,12 @@ fn beyond(description: &LabDescription, emulation: &mut Emulation) -> Vec<String
 
 /// Starts the lab in a process of its own, which outlives this one, and waits until it is up.
 /// Returns its announcement.
-pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
-    home.settle()?;
+pub fn behind(folder: &LabFolder, file: &Path) -> Result<String, Failure> {
+    folder.create()?;
     let unwritable = |source| {
         Failure::io(
             "the lab's log cannot be written",
-            &home.log().display().to_string(),
+            &folder.log().display().to_string(),
             "free /run",
             source,
         )
@@ -87,7 +86,7 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
         .write(true)
         .create(true)
         .truncate(true)
-        .open(home.log())
+        .open(folder.log())
         .map_err(unwritable)?;
     let program = std::env::current_exe().map_err(|source| {
         Failure::io(
@@ -98,7 +97,7 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
         )
     })?;
     let mut child = Command::new(program)
-        .args(["lab", "up", "--foreground", "--json", "--lab", home.lab()])
+        .args(["lab", "up", "--foreground", "--json", "--lab", folder.lab()])
         .arg(file)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -106,7 +105,12 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
         .process_group(0)
         .spawn()
         .map_err(|source| {
-            Failure::io("the lab cannot be started", home.lab(), "free processes or memory", source)
+            Failure::io(
+                "the lab cannot be started",
+                folder.lab(),
+                "free processes or memory",
+                source,
+            )
         })?;
     let stdout = child.stdout.take().expect("it was asked for");
     let has_spoken = poll(&mut [PollFd::new(&stdout, PollFlags::IN)], Some(&PATIENCE))
@@ -123,7 +127,7 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
     // Read through the open file: the lab may have removed its name before it failed.
     let mut said = String::new();
     let _ = log.rewind().and_then(|()| log.read_to_string(&mut said));
-    home.clear_leftovers()?;
+    folder.clear_leftovers()?;
     if !has_spoken {
         return Err(Failure::new(
             Exit::Environment,

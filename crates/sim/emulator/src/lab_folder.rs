@@ -1,12 +1,13 @@
 //! The state of a running lab: a folder with its control socket, the identifier of its process, and
 //! its log.
 
-use super::refused;
+use crate::control::ControlSocket;
+use crate::error::EmulatorError;
+use crate::lab_name::{lab_flag, lab_name};
+use crate::order::EmulatorOrder;
+use crate::place::{LinkEnd, Namespace};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use skyhaul_emulator::{ControlSocket, EmulatorOrder, LinkEnd, Namespace};
-use skyhaul_exit::{Exit, Failure};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// What becomes of programs that still run in a lab.
@@ -18,118 +19,110 @@ pub enum ProgramsLeft {
     End,
 }
 
-/// One lab's folder.
-pub struct Home {
+/// The folder of one lab.
+pub struct LabFolder {
     lab: String,
     folder: PathBuf,
 }
 
-impl Home {
+impl LabFolder {
     /// Of the lab of that name, whether it is up or not.
-    pub fn of(lab: &str) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// It cannot be the name of a lab, or this user is not root.
+    pub fn of(lab: &str) -> Result<Self, EmulatorError> {
+        // The folder is removed as a whole: no name may lead out of the folder of all labs.
+        let lab = lab_name(lab)
+            .map_err(|help| EmulatorError::Order(format!("`{lab}` is not a lab's name; {help}")))?;
         if !rustix::process::geteuid().is_root() {
-            let help = "run it with sudo; `skyhaul relay` emulates a line for UDP programs without";
-            return Err(Failure::new(
-                Exit::Environment,
-                "emulated links for any program need root",
-                help,
-            ));
+            return Err(EmulatorError::NotRoot);
         }
-        Ok(Self { lab: lab.to_owned(), folder: PathBuf::from(FOLDER).join(lab) })
+        Ok(Self { folder: PathBuf::from(FOLDER).join(&lab), lab })
     }
 
+    /// The name of the lab.
     pub fn lab(&self) -> &str {
         &self.lab
     }
 
-    /// The flag that names it on a command line, with a blank before it; nothing for the lab that
-    /// is meant without.
+    /// The flag that names the lab on a command line, with a blank before it; empty for the
+    /// default lab.
     pub fn flag(&self) -> String {
-        if self.lab == DEFAULT_LAB { String::new() } else { format!(" --lab {}", self.lab) }
+        lab_flag(&self.lab)
     }
 
+    /// The socket on which the lab's process takes orders.
     pub fn control(&self) -> ControlSocket {
         ControlSocket::new(self.folder.join("control"))
     }
 
-    /// Where a lab behind us writes why it could not be made.
+    /// The file in which a lab in the background writes why it could not be made.
     pub fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
 
     /// Gives the running lab an order.
-    pub fn ask(&self, order: &EmulatorOrder) -> Result<serde_json::Value, Failure> {
+    ///
+    /// # Errors
+    /// The lab is not up, does not answer, or refuses the order.
+    pub fn ask(&self, order: &EmulatorOrder) -> Result<serde_json::Value, EmulatorError> {
         if !self.control().path().exists() {
             return Err(self.absent());
         }
-        self.control().ask(order).map_err(|error| refused(&error))
+        self.control().ask(order)
     }
 
-    /// There is no such lab.
-    pub fn absent(&self) -> Failure {
-        let what = format!("the lab `{}` is not up", self.lab);
-        let help = format!("make it with `skyhaul lab up{} LINE.toml`", self.flag());
-        Failure::new(Exit::Environment, &what, &help)
+    /// The lab is not up.
+    pub fn absent(&self) -> EmulatorError {
+        EmulatorError::NotUp { lab: self.lab.clone() }
     }
 
-    /// Makes the folder, with this process as the lab's.
-    pub fn settle(&self) -> Result<(), Failure> {
-        let place = self.folder.display().to_string();
-        let refused =
-            |source| Failure::io("the lab's folder cannot be written", &place, "free /run", source);
+    /// Makes the folder, and notes this process as the lab's.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn create(&self) -> Result<(), EmulatorError> {
+        let refused = |source| EmulatorError::Folder { folder: self.folder.clone(), source };
         std::fs::create_dir_all(&self.folder).map_err(refused)?;
         std::fs::write(self.folder.join("pid"), std::process::id().to_string()).map_err(refused)
     }
 
     /// Removes the folder.
-    pub fn leave(&self) {
+    pub fn remove(&self) {
         // The next lab of that name removes leftovers.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 
-    /// Removes the leftovers of a lab of this name whose process has ended. Refuses a running one.
-    pub fn clear_leftovers(&self) -> Result<(), Failure> {
+    /// Removes what a lab of this name left behind whose process has ended.
+    ///
+    /// # Errors
+    /// The lab is up, or programs run in its namespaces.
+    pub fn clear_leftovers(&self) -> Result<(), EmulatorError> {
+        let lab = || self.lab.clone();
         if self.control().ask(&EmulatorOrder::Status).is_ok() {
-            let what = format!("the lab `{}` is up already", self.lab);
-            return Err(Failure::new(
-                Exit::Environment,
-                &what,
-                &format!(
-                    "end it with `skyhaul lab down{}`, or give --lab another name",
-                    self.flag()
-                ),
-            ));
+            return Err(EmulatorError::UpAlready { lab: lab() });
         }
         let programs = self.programs()?;
         if !programs.is_empty() {
-            let listed: Vec<_> = programs.iter().map(u32::to_string).collect();
-            let what = format!(
-                "programs still run in what a lab `{}` left behind: {}",
-                self.lab,
-                listed.join(", ")
-            );
-            return Err(Failure::new(
-                Exit::Environment,
-                &what,
-                &format!("end them, or `skyhaul lab down{} --kill`", self.flag()),
-            ));
+            return Err(EmulatorError::ProgramsRun { lab: lab(), programs });
         }
-        self.remove()
+        self.remove_all()
     }
 
-    /// Ends the lab and removes all of it.
-    pub fn take_down(
-        &self,
-        programs_left: ProgramsLeft,
-        out: &mut dyn Write,
-    ) -> Result<(), Failure> {
+    /// Ends the lab and removes all of it. Returns the identifiers of the programs that still run,
+    /// without a network.
+    ///
+    /// # Errors
+    /// There is no such lab, or a namespace cannot be removed.
+    pub fn take_down(&self, programs_left: ProgramsLeft) -> Result<Vec<u32>, EmulatorError> {
         let is_known = self.folder.exists() || self.namespaces().iter().any(Namespace::exists);
         if !is_known {
             return Err(self.absent());
         }
-        let programs = self.programs()?;
+        let mut programs = self.programs()?;
         if programs_left == ProgramsLeft::End {
             self.end_programs()?;
+            programs.clear();
         }
         // A lab that does not answer is one whose process has gone, or that is ended by its
         // identifier below.
@@ -140,20 +133,15 @@ impl Home {
             // It may have ended by itself in the meantime.
             let _ = kill_process(pid, Signal::KILL);
         }
-        self.remove()?;
-        writeln!(out, "the lab `{}` is down", self.lab)?;
-        if programs_left == ProgramsLeft::Keep && !programs.is_empty() {
-            let listed: Vec<_> = programs.iter().map(u32::to_string).collect();
-            writeln!(out, "programs that still run, without a network now: {}", listed.join(", "))?;
-        }
-        Ok(())
+        self.remove_all()?;
+        Ok(programs)
     }
 
-    fn remove(&self) -> Result<(), Failure> {
+    fn remove_all(&self) -> Result<(), EmulatorError> {
         for namespace in self.namespaces() {
-            namespace.remove().map_err(|error| refused(&error))?;
+            namespace.remove()?;
         }
-        self.leave();
+        self.remove();
         Ok(())
     }
 
@@ -162,15 +150,15 @@ impl Home {
     }
 
     /// Identifiers of the programs in both places.
-    fn programs(&self) -> Result<Vec<u32>, Failure> {
+    fn programs(&self) -> Result<Vec<u32>, EmulatorError> {
         let mut all = Vec::new();
         for namespace in self.namespaces().iter().filter(|namespace| namespace.exists()) {
-            all.extend(namespace.processes().map_err(|error| refused(&error))?);
+            all.extend(namespace.processes()?);
         }
         Ok(all)
     }
 
-    fn end_programs(&self) -> Result<(), Failure> {
+    fn end_programs(&self) -> Result<(), EmulatorError> {
         for signal in [Signal::TERM, Signal::KILL] {
             let programs: Vec<Pid> =
                 self.programs()?.into_iter().filter_map(|pid| Pid::from_raw(pid as i32)).collect();
@@ -209,11 +197,21 @@ fn have_ended(processes: &[Pid]) -> bool {
     })
 }
 
-/// The lab that is meant where none is named.
-pub const DEFAULT_LAB: &str = "lab";
-
 /// Gone after a restart of the machine, as namespaces are.
 const FOLDER: &str = "/run/skyhaul/lab";
 
 /// How long a process may take to end when it is asked to.
 const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out_of_the_folder_of_labs() {
+        for name in ["..", "../state", "/", ""] {
+            let refused = LabFolder::of(name);
+            assert!(matches!(refused, Err(EmulatorError::Order(_))), "{name}");
+        }
+    }
+}
