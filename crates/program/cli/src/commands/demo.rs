@@ -17,8 +17,6 @@ mod truth;
 mod verdict;
 mod wait;
 
-pub use wait::pause;
-
 use super::rate::share_text;
 use super::signals::stop_flag;
 use folder::Folder;

@@ -1,13 +1,14 @@
 //! `skyhaul lab`: experiments in virtual time with acceptance limits (bars); emulated links for any
 //! program.
 
-mod compare;
 mod emulated;
 mod list;
 mod progress;
 mod run;
 mod source;
 
+use crate::commands::signals::stop_flag;
+use skyhaul_compare::Compare;
 use skyhaul_exit::Failure;
 use skyhaul_lab::scenario::CellSelection;
 use std::io::Write;
@@ -42,7 +43,7 @@ Example:
   skyhaul lab compare
   skyhaul lab compare dsn-93 --report out
   skyhaul lab compare trollsat --tools adaptive,tcp-bbr --runs 3 --json")]
-    Compare(compare::Compare),
+    Compare(Compare),
     /// Makes two network namespaces, a and b, joined by emulated links. Needs root.
     #[command(after_help = "\
         The process of the links runs in the background until `skyhaul lab down`.
@@ -98,7 +99,7 @@ pub fn run(command: &Lab, out: &mut dyn Write) -> Result<(), Failure> {
         Lab::List => list::list(out),
         Lab::Kinds => list::kinds(out),
         Lab::Run(command) => run::run(command, out),
-        Lab::Compare(command) => compare::run(command, out),
+        Lab::Compare(command) => skyhaul_compare::run(command, &*stop_flag()?, out),
         Lab::Up(command) => emulated::up(command, out),
         Lab::Exec(command) => emulated::exec(command),
         Lab::Set(command) => emulated::set(command, out),

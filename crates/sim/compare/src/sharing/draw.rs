@@ -3,8 +3,8 @@
 
 use super::course::{RateSeries, STEP};
 use super::{Sharer, Sharers};
-use crate::commands::lab::compare::sheet::{Drawing, legend};
-use skyhaul_lab::page::{Chart, HEIGHT, Scale};
+use crate::sheet::{Drawing, legend};
+use skyhaul_page::{Chart, HEIGHT, Scale};
 
 /// All that were measured, ours first.
 pub fn drawings(sharers: &Sharers<'_>) -> Vec<Drawing> {

@@ -1,14 +1,14 @@
 //! The goodput of tools in the cells of an experiment.
 
-use super::ability::{self, LoopbackAbility};
-use super::bench::{Bench, Site};
-use super::experiment::PublishedExperiment;
-use super::gone::Gone;
-use super::notes::note;
-use super::quiet::Conditions;
-use super::results::Results;
-use super::study::{Bars, Study};
-use super::{page, table, tool_run};
+use crate::ability::{self, LoopbackAbility};
+use crate::bench::{Bench, Site};
+use crate::experiment::PublishedExperiment;
+use crate::gone::Gone;
+use crate::notes::note;
+use crate::quiet::Conditions;
+use crate::results::Results;
+use crate::study::{Bars, Study};
+use crate::{page, table, tool_run};
 use serde_json::Value;
 use skyhaul_exit::Failure;
 use skyhaul_units::Duration;

@@ -1,11 +1,11 @@
 //! The line of one cell, and the programs on it. Every process that is started here is ended here,
 //! by its identifier.
 
-use super::experiment::{ComparedCell, PLAIN, PublishedExperiment};
-use super::gone::Gone;
-use super::program::{Program, end};
-use super::quiet::QuietWatch;
-use crate::commands::demo::pause;
+use crate::experiment::{ComparedCell, PLAIN, PublishedExperiment};
+use crate::gone::Gone;
+use crate::program::{Program, end};
+use crate::quiet::QuietWatch;
+use crate::wait::pause;
 use skyhaul_emulator::{Emulation, EmulatorError, LabDescription, LinkEnd, Namespace};
 use skyhaul_units::Duration;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Disturbance of a run by other programs. A disturbed run is repeated, and no page is written from
 //! one that stayed disturbed: its figures would show the machine, and not the tools.
 
-use super::gone::Gone;
-use super::notes::note;
-use crate::commands::demo::pause;
+use crate::gone::Gone;
+use crate::notes::note;
+use crate::wait::pause;
 use core::fmt::Write;
 use serde_json::{Value, json};
 use skyhaul_net::Clock;

@@ -1,12 +1,12 @@
 //! Runs of the compared tools: the versions that this machine has, the calls, and how their results
 //! are read.
 
-use super::bench::Bench;
-use super::gone::Gone;
-use super::paced::OfferedLoad;
-use super::program::Program;
-use super::stream::{KernelConnection, Protocol};
-use super::tool::{Figure, Tool};
+use crate::bench::Bench;
+use crate::gone::Gone;
+use crate::paced::OfferedLoad;
+use crate::program::Program;
+use crate::stream::{KernelConnection, Protocol};
+use crate::tool::{Figure, Tool};
 use serde_json::Value;
 use skyhaul_units::{Duration, Rate};
 use std::path::PathBuf;

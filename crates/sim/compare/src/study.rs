@@ -1,7 +1,7 @@
 //! The interface of experiments of all kinds.
 
-use super::bench::Site;
-use super::quiet::Conditions;
+use crate::bench::Site;
+use crate::quiet::Conditions;
 use serde_json::Value;
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Duration;

@@ -1,9 +1,9 @@
 //! The highest rate that this machine can emulate now, measured before a comparison. Above it, the
 //! machine would limit the tools, and not the line.
 
-use super::bench::carry;
-use super::gone::Gone;
-use super::stream::{KernelConnection, Protocol};
+use crate::bench::carry;
+use crate::gone::Gone;
+use crate::stream::{KernelConnection, Protocol};
 use skyhaul_emulator::{Emulation, LabDescription, LinkDescription};
 use skyhaul_link::LinkConfig;
 use skyhaul_units::{ByteCount, Duration, Rate};

@@ -1,8 +1,8 @@
 //! Blocks at a constant rate over a kernel connection, and the delay of the latest.
 
-use super::gone::Gone;
-use super::stream::{KernelConnection, broken};
-use crate::commands::demo::pause;
+use crate::gone::Gone;
+use crate::stream::{KernelConnection, broken};
+use crate::wait::pause;
 use skyhaul_net::Clock;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::io::{self, Read, Write};

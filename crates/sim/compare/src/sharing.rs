@@ -8,14 +8,14 @@ mod judge;
 mod kernel;
 mod ours;
 
-use super::bench::{Bench, Site};
-use super::gone::Gone;
-use super::notes::note;
-use super::quiet::Conditions;
-use super::sheet::Sheet;
-use super::study::{Bars, Study, refused};
-use super::tool::Tool;
-use super::tool_run::version;
+use crate::bench::{Bench, Site};
+use crate::gone::Gone;
+use crate::notes::note;
+use crate::quiet::Conditions;
+use crate::sheet::Sheet;
+use crate::study::{Bars, Study, refused};
+use crate::tool::Tool;
+use crate::tool_run::version;
 use course::RateSeries;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -361,8 +361,8 @@ const AROUND: Duration = Duration::from_secs(4);
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiment::text_of;
     use super::*;
+    use crate::experiment::text_of;
 
     #[test]
     fn the_built_in_experiments_can_be_read_and_are_short() {

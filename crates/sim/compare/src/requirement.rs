@@ -1,24 +1,24 @@
 //! The requirement of a mission: blocks at a constant rate, each in time. Finds the highest loss at
 //! which each tool meets it.
 
-use super::ability::LoopbackAbility;
-use super::bench::{Bench, Site};
-use super::experiment::{ComparedCell, ComparedShare, PublishedExperiment, SHORTEST};
-use super::gone::Gone;
-use super::notes::note;
-use super::paced::{Lateness, OfferedLoad, lateness};
-use super::quiet::Conditions;
-use super::stream::{KernelConnection, Protocol};
-use super::study::{Bars, Study};
-use super::table::{aligned, piped};
-use super::tool::Tool;
-use super::tool_run::{offered, version};
+use crate::ability::LoopbackAbility;
+use crate::bench::{Bench, Site};
+use crate::experiment::{ComparedCell, ComparedShare, PublishedExperiment, SHORTEST};
+use crate::gone::Gone;
+use crate::notes::note;
+use crate::paced::{Lateness, OfferedLoad, lateness};
+use crate::quiet::Conditions;
+use crate::stream::{KernelConnection, Protocol};
+use crate::study::{Bars, Study};
+use crate::table::{aligned, piped};
+use crate::tool::Tool;
+use crate::tool_run::{offered, version};
 use core::fmt::Write;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use skyhaul_emulator::LabDescription;
 use skyhaul_exit::{Exit, Failure};
-use skyhaul_lab::page::escape;
+use skyhaul_page::escape;
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::collections::BTreeMap;
 
@@ -527,8 +527,8 @@ const SMALLEST: ByteCount = ByteCount::new(1_000);
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiment::text_of;
     use super::*;
+    use crate::experiment::text_of;
 
     #[test]
     fn the_search_finds_the_last_level_that_holds_within_its_steps() {

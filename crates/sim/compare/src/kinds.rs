@@ -1,13 +1,13 @@
 //! The kinds of experiment, and which one a file describes.
 
-use super::ability::LoopbackAbility;
-use super::experiment::{self, BUILTIN, PublishedExperiment};
-use super::goodput;
-use super::requirement::{Requirements, Requiring};
-use super::results::Results;
-use super::sharing::{Sharers, Sharing};
-use super::spacing::{Spacing, SpacingSweep};
-use super::study::Study;
+use crate::ability::LoopbackAbility;
+use crate::experiment::{self, BUILTIN, PublishedExperiment};
+use crate::goodput;
+use crate::requirement::{Requirements, Requiring};
+use crate::results::Results;
+use crate::sharing::{Sharers, Sharing};
+use crate::spacing::{Spacing, SpacingSweep};
+use crate::study::Study;
 use skyhaul_exit::Failure;
 use skyhaul_units::Rate;
 

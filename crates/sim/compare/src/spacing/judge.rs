@@ -1,8 +1,8 @@
 //! The verdict on each spacing and each loss process, compared with the settings of the line.
 
 use super::{HEADERS, LossSeries, SpacingSweep};
-use crate::commands::lab::compare::sheet::{BarVerdict, CaptionedTable};
-use crate::commands::lab::compare::table::mbps;
+use crate::sheet::{BarVerdict, CaptionedTable};
+use crate::table::mbps;
 use serde::Serialize;
 use serde_json::Value;
 use skyhaul_link::Loss;
@@ -29,7 +29,7 @@ pub struct SpacingResult {
 
 /// The result of one loss process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Process {
+pub struct LossResult {
     pub sent: u64,
     pub lost: u64,
     /// As the probe reports it.
@@ -87,7 +87,7 @@ impl SpacingResult {
     }
 }
 
-impl Process {
+impl LossResult {
     /// That of the JSON form of `skyhaul probe loss`.
     pub fn of(found: &Value) -> Option<Self> {
         let process = &found["process"];
@@ -198,7 +198,7 @@ fn floor_verdict(sweep: &SpacingSweep<'_>) -> BarVerdict {
     BarVerdict { words, is_reached: list.is_empty() && !slow.is_empty() }
 }
 
-fn process_verdict(plan: &LossSeries, process: &Process) -> BarVerdict {
+fn process_verdict(plan: &LossSeries, process: &LossResult) -> BarVerdict {
     let is_random = matches!(plan.loss, Loss::Independent(_));
     let Some(fit) = process.fit else {
         let words =
@@ -289,7 +289,7 @@ fn row(point: &SpacingResult) -> Vec<String> {
     ]
 }
 
-fn process_row(plan: &LossSeries, process: &Process) -> Vec<String> {
+fn process_row(plan: &LossSeries, process: &LossResult) -> Vec<String> {
     let fit = |of: fn(Fit) -> String| process.fit.map_or_else(String::new, of);
     vec![
         plan.label.clone(),
@@ -320,7 +320,7 @@ const CHANCE: f64 = 0.01;
 mod tests {
     use super::super::{Spacing, SpacingSweep};
     use super::*;
-    use crate::commands::lab::compare::experiment::text_of;
+    use crate::experiment::text_of;
     use serde_json::json;
 
     /// What a line of this rate would do, and the sender's pauses beside it.
@@ -391,8 +391,8 @@ mod tests {
                 "interval_counts": [[1, 3], [7, 2]],
             })
         };
-        let random = Process::of(&found("random", 0.15)).unwrap();
-        let bursts = Process::of(&found("bursts", 0.01)).unwrap();
+        let random = LossResult::of(&found("random", 0.15)).unwrap();
+        let bursts = LossResult::of(&found("bursts", 0.01)).unwrap();
         assert_eq!(random.intervals, [(1, 3), (7, 2)]);
         let is_random = |plan: &&LossSeries| matches!(plan.loss, Loss::Independent(_));
         let chance = plans.iter().find(is_random).unwrap();
@@ -406,7 +406,7 @@ mod tests {
         );
         let none = json!({ "process": { "sent": 9, "lost": 0, "character": "none",
             "intervals": null }, "interval_counts": [] });
-        let verdict = process_verdict(chance, &Process::of(&none).unwrap());
+        let verdict = process_verdict(chance, &LossResult::of(&none).unwrap());
         assert!(!verdict.is_reached && verdict.words.contains("too few"));
     }
 
@@ -423,7 +423,7 @@ mod tests {
         assert_eq!((found[0].lost, found[0].dropped, found[0].reordered), (4_676, 4, 3));
         for wrong in [json!({}), json!({ "points": [{}] }), json!({ "points": 3 })] {
             assert_eq!(SpacingResult::all(&wrong), None);
-            assert_eq!(Process::of(&wrong), None);
+            assert_eq!(LossResult::of(&wrong), None);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An experiment: the line, the differences between its cells, and the tools.
 
-use super::tool::Tool;
+use crate::tool::Tool;
 use serde::Deserialize;
 use skyhaul_emulator::LabDescription;
 use skyhaul_exit::{Exit, Failure};
@@ -119,18 +119,15 @@ fn one() -> u32 {
 
 /// The experiments that the program holds, by name.
 pub const BUILTIN: &[(&str, &str)] = &[
-    ("dsn-93", include_str!("../../../../../../../scenarios/published/dsn-93.toml")),
-    ("dsn-93-relay", include_str!("../../../../../../../scenarios/published/dsn-93-relay.toml")),
-    ("dsn-300", include_str!("../../../../../../../scenarios/published/dsn-300.toml")),
-    ("trollsat", include_str!("../../../../../../../scenarios/published/trollsat.toml")),
-    ("lfn", include_str!("../../../../../../../scenarios/published/lfn.toml")),
-    (
-        "dsn-requirements",
-        include_str!("../../../../../../../scenarios/published/dsn-requirements.toml"),
-    ),
-    ("mpdtp", include_str!("../../../../../../../scenarios/published/mpdtp.toml")),
-    ("qos", include_str!("../../../../../../../scenarios/published/qos.toml")),
-    ("evlbi", include_str!("../../../../../../../scenarios/published/evlbi.toml")),
+    ("dsn-93", include_str!("../../../../scenarios/published/dsn-93.toml")),
+    ("dsn-93-relay", include_str!("../../../../scenarios/published/dsn-93-relay.toml")),
+    ("dsn-300", include_str!("../../../../scenarios/published/dsn-300.toml")),
+    ("trollsat", include_str!("../../../../scenarios/published/trollsat.toml")),
+    ("lfn", include_str!("../../../../scenarios/published/lfn.toml")),
+    ("dsn-requirements", include_str!("../../../../scenarios/published/dsn-requirements.toml")),
+    ("mpdtp", include_str!("../../../../scenarios/published/mpdtp.toml")),
+    ("qos", include_str!("../../../../scenarios/published/qos.toml")),
+    ("evlbi", include_str!("../../../../scenarios/published/evlbi.toml")),
 ];
 
 /// The text of one that the program holds, or of the user's file.
@@ -320,8 +317,8 @@ const ROUND_TRIPS: u64 = 8;
 
 #[cfg(test)]
 mod tests {
-    use super::super::kinds::StudyKind;
     use super::*;
+    use crate::kinds::StudyKind;
 
     #[test]
     fn the_built_in_experiments_can_be_read_and_each_bar_names_existing_tools_and_cells() {
@@ -349,7 +346,7 @@ mod tests {
 
     #[test]
     fn all_that_is_compared_at_once_takes_forty_minutes_with_what_is_repeated() {
-        let makefile = include_str!("../../../../../../../Makefile");
+        let makefile = include_str!("../../../../Makefile");
         let (_, compared) = makefile.split_once(" lab compare ").unwrap();
         let compared = BUILTIN.iter().filter(|(name, _)| {
             compared.lines().next().unwrap().split(' ').any(|word| word == *name)
@@ -361,7 +358,7 @@ mod tests {
             StudyKind::Spacing(one) => one.estimate(),
         });
         let planned = spans.fold(Duration::ZERO, |sum, span| sum + span);
-        let sum = planned + super::super::quiet::allowance(planned);
+        let sum = planned + crate::quiet::allowance(planned);
         assert!(
             (Duration::from_secs(36 * 60)..=Duration::from_secs(40 * 60)).contains(&sum),
             "{sum}"

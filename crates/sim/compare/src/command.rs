@@ -1,44 +1,21 @@
-//! `skyhaul lab compare`: compares transfer tools, one after the other on one emulated line, with
-//! published results.
+//! The arguments of `skyhaul lab compare`, and the course of a comparison.
 
-mod ability;
-mod bench;
-mod experiment;
-mod gone;
-mod goodput;
-mod kinds;
-mod notes;
-mod paced;
-mod page;
-mod program;
-mod quiet;
-mod requirement;
-mod results;
-mod sharing;
-mod sheet;
-mod spacing;
-mod stream;
-mod study;
-mod table;
-mod tool;
-mod tool_run;
-
-use crate::commands::signals;
-use ability::LoopbackAbility;
-use bench::{PATIENCE, Site};
-use experiment::{MOST_RUNS, PublishedExperiment};
-use gone::Gone;
-use kinds::StudyKind;
-use notes::note;
-use quiet::{Disturbance, DisturbedRuns, QuietWatch};
+use crate::ability::{LoopbackAbility, SURE};
+use crate::bench::{PATIENCE, Site};
+use crate::experiment::{MOST_RUNS, PublishedExperiment};
+use crate::gone::Gone;
+use crate::kinds::StudyKind;
+use crate::notes::note;
+use crate::quiet::{Conditions, Disturbance, DisturbedRuns, QuietWatch, allowance};
+use crate::study::Study;
+use crate::tool::Tool;
 use rustix::process::{getpid, set_child_subreaper};
 use skyhaul_emulator::{LabFolder, lab_name};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_units::Duration;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use study::Study;
-use tool::Tool;
+use std::sync::atomic::AtomicBool;
 
 /// The arguments of `skyhaul lab compare`.
 #[derive(clap::Args)]
@@ -81,11 +58,11 @@ pub struct Compare {
     markdown: Option<PathBuf>,
 }
 
-/// Runs experiments, prints what came out, and fails where a bar is missed.
+/// Runs experiments until `stop` is set, prints what came out, and fails where a bar is missed.
 ///
 /// # Errors
 /// An experiment is wrong, this is not root, a bar is missed, or the user ended it.
-pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &Compare, stop: &AtomicBool, out: &mut dyn Write) -> Result<(), Failure> {
     if command.experiments.is_empty() {
         for (name, title) in StudyKind::list()? {
             writeln!(out, "{name:<18} {title}")?;
@@ -100,7 +77,6 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     let folder = LabFolder::of(&command.lab)?;
     folder.clear_leftovers()?;
     folder.create()?;
-    let stop = signals::stop_flag()?;
     // Orphans of a tool become children of this process, so that their time counts as its own.
     let _ = set_child_subreaper(Some(getpid()));
     let watch = QuietWatch::new(if command.even_if_busy {
@@ -111,7 +87,7 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     if command.markdown.is_some() {
         refuse_if_busy(&watch)?;
     }
-    let site = Site { lab: &command.lab, stop: &stop, patience: command.patience, watch: &watch };
+    let site = Site { lab: &command.lab, stop, patience: command.patience, watch: &watch };
     let (ability, notes) = prepare(&mut kinds, &site);
     let planned: Vec<Box<dyn Study + '_>> =
         kinds.iter().zip(notes).map(|(kind, notes)| kind.study(ability, notes)).collect();
@@ -132,7 +108,8 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     // Figures measured before an interruption are kept.
     if let Some(folder) = &command.report {
         let file = folder.join("compare.html");
-        std::fs::write(&file, page::page(&all)).map_err(|source| unwritable(&file, source))?;
+        std::fs::write(&file, crate::page::page(&all))
+            .map_err(|source| unwritable(&file, source))?;
     }
     if let Some(file) = &command.markdown {
         match refuse_disturbed(&watch, file, &all) {
@@ -220,7 +197,7 @@ fn prepare(
     kinds: &mut [StudyKind],
     site: &Site<'_>,
 ) -> (Option<LoopbackAbility>, Vec<Vec<String>>) {
-    if kinds.iter().all(|kind| kind.needs() < ability::SURE) {
+    if kinds.iter().all(|kind| kind.needs() < SURE) {
         return (None, vec![Vec::new(); kinds.len()]);
     }
     let found = LoopbackAbility::find(site.lab, site.stop);
@@ -255,7 +232,7 @@ fn announce(planned: &[Box<dyn Study + '_>]) -> Duration {
     }
     let sum = planned.iter().fold(Duration::ZERO, |sum, study| sum + study.estimate());
     if planned.len() > 1 {
-        let more = about(quiet::allowance(sum));
+        let more = about(allowance(sum));
         note(&format!(
             "all: take {}, and {more} more at most to repeat what others disturb",
             about(sum)
@@ -288,10 +265,10 @@ fn refuse_disturbed(
     file: &Path,
     all: &[Box<dyn Study + '_>],
 ) -> Result<(), Failure> {
-    let of = |number: fn(&quiet::Conditions) -> usize| {
+    let of = |number: fn(&Conditions) -> usize| {
         all.iter().map(|study| number(study.conditions())).sum::<usize>()
     };
-    let (runs, disturbed) = (of(quiet::Conditions::runs), of(quiet::Conditions::disturbed));
+    let (runs, disturbed) = (of(Conditions::runs), of(Conditions::disturbed));
     if watch.policy == DisturbedRuns::Take || disturbed == 0 {
         return Ok(());
     }
@@ -311,12 +288,13 @@ fn document(file: &Path, all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
     std::fs::create_dir_all(&folder).map_err(|source| unwritable(&folder, source))?;
     for (name, drawing) in all.iter().flat_map(|study| study.drawings()) {
         let picture = folder.join(format!("{name}.svg"));
-        std::fs::write(&picture, skyhaul_lab::page::picture(&drawing))
+        std::fs::write(&picture, skyhaul_page::picture(&drawing))
             .map_err(|source| unwritable(&picture, source))?;
     }
     let place =
         folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    std::fs::write(file, table::markdown(all, &place)).map_err(|source| unwritable(file, source))
+    std::fs::write(file, crate::table::markdown(all, &place))
+        .map_err(|source| unwritable(file, source))
 }
 
 fn judge(all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {

@@ -3,9 +3,9 @@
 
 use super::course::{RateSeries, laid_out, steps};
 use super::{MissionClass, Sharing, Tree};
-use crate::commands::lab::compare::bench::Bench;
-use crate::commands::lab::compare::gone::Gone;
-use crate::commands::lab::compare::tool_run::{PORT, own_program};
+use crate::bench::Bench;
+use crate::gone::Gone;
+use crate::tool_run::{PORT, own_program};
 use serde_json::Value;
 
 /// Runs all phases of one tree.

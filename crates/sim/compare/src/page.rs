@@ -1,10 +1,10 @@
 //! The figures as one self-contained page.
 
-use super::results::Results;
-use super::study::Study;
-use super::table::{mbps, text, window_rate};
-use super::tool::Tool;
-use skyhaul_lab::page::{Chart, HEIGHT, LegendKey, Scale, document, escape, middle};
+use crate::results::Results;
+use crate::study::Study;
+use crate::table::{mbps, text, window_rate};
+use crate::tool::Tool;
+use skyhaul_page::{Chart, HEIGHT, LegendKey, Scale, document, escape, middle};
 
 /// All experiments, each with its section.
 pub fn page(all: &[Box<dyn Study + '_>]) -> String {

@@ -1,6 +1,6 @@
 //! A kernel connection for measurements that no tool of today's distributions supports.
 
-use super::gone::Gone;
+use crate::gone::Gone;
 use rustix::net::{AddressFamily, Protocol as Number, SocketType, ipproto, sockopt};
 use skyhaul_emulator::{EmulatorError, LinkEnd, Namespace};
 use skyhaul_net::Clock;

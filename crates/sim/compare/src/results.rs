@@ -1,10 +1,10 @@
 //! The measured figures, compared with the published ones and with the bars.
 
-use super::ability::LoopbackAbility;
-use super::experiment::{MedianBar, PublishedExperiment};
-use super::quiet::Conditions;
-use super::tool::{Figure, Tool};
-use super::tool_run;
+use crate::ability::LoopbackAbility;
+use crate::experiment::{MedianBar, PublishedExperiment};
+use crate::quiet::Conditions;
+use crate::tool::{Figure, Tool};
+use crate::tool_run;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

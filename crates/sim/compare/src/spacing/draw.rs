@@ -2,10 +2,10 @@
 //! between losses.
 
 use super::SpacingSweep;
-use super::judge::{Process, SpacingResult, line_rate};
-use crate::commands::lab::compare::sheet::{Drawing, legend};
-use crate::commands::lab::compare::table::mbps;
-use skyhaul_lab::page::{Chart, HEIGHT, Scale};
+use super::judge::{LossResult, SpacingResult, line_rate};
+use crate::sheet::{Drawing, legend};
+use crate::table::mbps;
+use skyhaul_page::{Chart, HEIGHT, Scale};
 
 /// All drawings for which something was measured.
 pub fn drawings(sweep: &SpacingSweep<'_>) -> Vec<Drawing> {
@@ -115,7 +115,7 @@ fn course(
 
 /// The part of intervals that is longer than so many datagrams, on an axis of powers of ten, on
 /// which an exponential distribution is straight; the fitted one beside it.
-fn intervals(process: &Process, label: &str) -> String {
+fn intervals(process: &LossResult, label: &str) -> String {
     let count: u64 = process.intervals.iter().map(|(_, number)| number).sum();
     let mut longer = count;
     let mut steps = Vec::new();

@@ -2,7 +2,7 @@
 //! drawings, for a terminal, documentation and a page.
 
 use core::fmt::Write;
-use skyhaul_lab::page::{Chart, LegendKey, escape};
+use skyhaul_page::{Chart, LegendKey, escape};
 
 /// All of one experiment.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! A program of a comparison: started in a namespace, limited in time, ended by its identifier.
 
-use super::gone::Gone;
-use crate::commands::demo::pause;
+use crate::gone::Gone;
+use crate::wait::pause;
 use rustix::process::{
     Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpgid, waitpid,
 };

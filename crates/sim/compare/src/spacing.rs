@@ -4,14 +4,14 @@
 mod draw;
 mod judge;
 
-use super::bench::{Bench, Site};
-use super::gone::Gone;
-use super::notes::note;
-use super::quiet::Conditions;
-use super::sheet::Sheet;
-use super::study::{Bars, Study, refused};
-use super::tool_run::own_program;
-use judge::{Process, SpacingResult};
+use crate::bench::{Bench, Site};
+use crate::gone::Gone;
+use crate::notes::note;
+use crate::quiet::Conditions;
+use crate::sheet::Sheet;
+use crate::study::{Bars, Study, refused};
+use crate::tool_run::own_program;
+use judge::{LossResult, SpacingResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use skyhaul_emulator::LabDescription;
@@ -126,7 +126,7 @@ pub struct SpacingSweep<'a> {
     pub experiment: &'a Spacing,
     pub points: Vec<SpacingResult>,
     /// With the place of each in the plan.
-    pub processes: Vec<(usize, Process)>,
+    pub processes: Vec<(usize, LossResult)>,
     failures: Vec<String>,
     /// Notes beside it.
     notes: Vec<String>,
@@ -180,7 +180,7 @@ impl<'a> SpacingSweep<'a> {
             (wanted.duration.as_nanos() / SECOND.as_nanos()).to_string(),
         ];
         let found = self.probed(site, &line, &words, wanted.duration + AROUND_PROCESS)?;
-        self.processes.push((at, Process::of(&found).ok_or_else(|| unreadable("loss"))?));
+        self.processes.push((at, LossResult::of(&found).ok_or_else(|| unreadable("loss"))?));
         Ok(())
     }
 
@@ -338,8 +338,8 @@ const AROUND_PROCESS: Duration = Duration::from_secs(4);
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiment::text_of;
     use super::*;
+    use crate::experiment::text_of;
 
     #[test]
     fn the_built_in_experiments_can_be_read_and_are_short() {

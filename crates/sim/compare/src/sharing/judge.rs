@@ -2,8 +2,8 @@
 
 use super::course::{RateSeries, ends, mean, reaches, steps};
 use super::{Sharer, Sharers, Sharing, Tree};
-use crate::commands::lab::compare::sheet::{BarVerdict, CaptionedTable};
-use crate::commands::lab::compare::table::mbps;
+use crate::sheet::{BarVerdict, CaptionedTable};
+use crate::table::mbps;
 use serde::Serialize;
 use skyhaul_units::Duration;
 
@@ -190,8 +190,8 @@ const ALIKE: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::experiment::text_of;
     use super::*;
+    use crate::experiment::text_of;
 
     /// The first mission has `first` of the line while both have data, and comes back after `pause`
     /// steps.

@@ -1,9 +1,9 @@
 //! The figures as tables, for a terminal and for documentation.
 
-use super::quiet::Conditions;
-use super::results::{CellVerdict, Results};
-use super::study::Study;
-use super::tool::Tool;
+use crate::quiet::Conditions;
+use crate::results::{CellVerdict, Results};
+use crate::study::Study;
+use crate::tool::Tool;
 use core::fmt::Write;
 
 /// For people at a terminal.

@@ -3,10 +3,10 @@
 
 use super::course::{RateSeries, laid_out, steps};
 use super::{MissionClass, Sharing, Tree};
-use crate::commands::demo::pause;
-use crate::commands::lab::compare::bench::Bench;
-use crate::commands::lab::compare::gone::Gone;
-use crate::commands::lab::compare::program::Program;
+use crate::bench::Bench;
+use crate::gone::Gone;
+use crate::program::Program;
+use crate::wait::pause;
 use serde_json::Value;
 use skyhaul_emulator::LinkEnd;
 use skyhaul_units::{ByteCount, Duration};
@@ -173,8 +173,8 @@ const STEP: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::experiment::text_of;
     use super::*;
+    use crate::experiment::text_of;
 
     #[test]
     fn the_tree_is_that_of_the_file() {
