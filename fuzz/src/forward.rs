@@ -2,10 +2,12 @@
 //! forwards and rules.
 
 use bytes::Bytes;
+use skyhaul_channels::SessionEnd;
+use skyhaul_channels::wire::{ChannelContent, ChannelMessage};
 use skyhaul_forward::socks::{self, Handshake, SocksStep};
-use skyhaul_forward::wire::Message;
+use skyhaul_forward::wire::{ForwardRefusal, ListenMessage, StreamRequest};
 use skyhaul_forward::{
-    Allow, Carriage, ConnectRefusal, Entrance, Event, Forward, Mux, Role, STREAMS_MAX, Target,
+    Allow, Carriage, ConnectRefusal, Entrance, Event, Forward, ForwardStreams, STREAMS_MAX, Target,
 };
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
@@ -26,7 +28,7 @@ pub fn forward(input: &[u8]) {
     }
     application(input);
     let budget = ByteCount::kib(64);
-    let mut mux = Mux::new(Role::Called, &ClassTree::default(), budget);
+    let mut mux = ForwardStreams::new(SessionEnd::Called, &ClassTree::default(), budget);
     let target = Target::Unix("/run/a.sock".to_owned());
     let _ = mux.open(Instant::ZERO, target, &Carriage::default());
     let mut rest = input;
@@ -36,9 +38,7 @@ pub fn forward(input: &[u8]) {
         let (block, later) = bytes.split_at(length);
         rest = later;
         let block = Bytes::copy_from_slice(block);
-        if let Ok((stream, message)) = Message::decode(&block) {
-            assert_eq!(Message::decode(&message.encode(stream)), Ok((stream, message)));
-        }
+        messages(&block);
         let now = Instant::ZERO + Duration::from_millis(millis);
         if mux.receive(now, FlowId((*flow).into()), &block).is_err() {
             break;
@@ -60,6 +60,36 @@ pub fn forward(input: &[u8]) {
         }
         while mux.poll_block().is_some() {}
         assert!(mux.streams() <= 1 + STREAMS_MAX as usize);
+    }
+}
+
+/// What is read of a message is written and read the same.
+fn messages(block: &Bytes) {
+    crate::channels::message(block);
+    let Ok(ChannelMessage { generation, content }) = ChannelMessage::decode(block) else { return };
+    match content {
+        ChannelContent::Open { request, .. } => {
+            if let Ok(request) = StreamRequest::decode(&request) {
+                assert_eq!(StreamRequest::decode(&request.encode()), Ok(request));
+            }
+        }
+        ChannelContent::Reset { reason } => {
+            if let Ok(refusal) = ForwardRefusal::decode(&reason) {
+                assert_eq!(ForwardRefusal::decode(&refusal.encode()), Ok(refusal));
+            }
+        }
+        ChannelContent::Service { kind, body } => {
+            if let Ok(message) = ListenMessage::decode(kind, &body) {
+                let again = ChannelMessage::decode(&message.encode(generation));
+                let Ok(ChannelMessage { content: ChannelContent::Service { kind, body }, .. }) =
+                    again
+                else {
+                    panic!("{again:?} is not a message of the service")
+                };
+                assert_eq!(ListenMessage::decode(kind, &body), Ok(message));
+            }
+        }
+        _ => {}
     }
 }
 

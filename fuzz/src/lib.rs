@@ -5,10 +5,10 @@
 //! (`tests/replay.rs`, part of `make test`).
 
 mod capture;
+mod channels;
 mod configuration;
 mod files;
 mod forward;
-mod links;
 mod offload;
 mod one_way;
 mod probe;
@@ -25,10 +25,10 @@ pub use capture::{
     bit_stream, contact_records, description, frame_stream, frames, mission, packed_records,
     packet_scan, packets, symbols,
 };
+pub use channels::channels;
 pub use configuration::configuration;
 pub use files::files;
 pub use forward::forward;
-pub use links::links;
 pub use offload::offload_packets;
 pub use one_way::one_way;
 pub use probe::{probe, tcp_sockets};
@@ -58,6 +58,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "bit_stream", body: bit_stream, rounds: 300 },
     Target { name: "symbols", body: symbols, rounds: 30 },
+    Target { name: "channels", body: channels, rounds: 100_000 },
     Target { name: "common_rdr", body: common_rdr, rounds: 200_000 },
     Target { name: "configuration", body: configuration, rounds: 20_000 },
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
@@ -68,7 +69,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "frame_stream", body: frame_stream, rounds: 5_000 },
     Target { name: "frames", body: frames, rounds: 5_000 },
     Target { name: "gap_talk", body: gap_talk, rounds: 200_000 },
-    Target { name: "links", body: links, rounds: 100_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "offload_packets", body: offload_packets, rounds: 100_000 },

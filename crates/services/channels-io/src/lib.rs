@@ -3,7 +3,7 @@
 //! An [`AppChannel`] is one conversation with a program at another node. An [`AppClient`] has
 //! sockets and sessions of its own. On a station or a centre, [`Tenants`] multiplexes channels,
 //! files, streams and forwards onto the session that carries the contacts
-//! ([`skyhaul_channels::links`]).
+//! ([`skyhaul_channels::BlockChannels`]).
 
 mod channel;
 mod channel_driver;

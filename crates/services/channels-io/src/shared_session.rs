@@ -4,8 +4,10 @@ use crate::channel::AppChannel;
 use crate::channel_error::AppChannelError;
 use crate::state::{ArrivedBlock, ChannelId, ChannelState, OpenRequest, Shared, State, Ticket};
 use bytes::Bytes;
-use skyhaul_channels::links::{self, LinkSlot, Links, WINDOW};
-use skyhaul_channels::{FlowRange, Share};
+use skyhaul_channels::{
+    BLOCK_WINDOW, BlockChannels, BlockEvent, CHANNELS_MAX, ChannelKey, FlowRange, SessionEnd,
+    Share, wire,
+};
 use skyhaul_identity::Fingerprint;
 use skyhaul_net::{SessionManager, Waker};
 use skyhaul_sessions::SessionId;
@@ -50,10 +52,10 @@ struct SharedChannels {
     name: Option<String>,
     key: Fingerprint,
     outlet: Outlet,
-    links: Links,
-    members: BTreeMap<LinkSlot, SharedChannel>,
+    blocks: BlockChannels,
+    members: BTreeMap<ChannelKey, SharedChannel>,
     /// The channel that handed over a block last: the next one is that behind it.
-    last: Option<LinkSlot>,
+    last: Option<ChannelKey>,
     /// A message about the channels that the session had no room for.
     held: Option<Block>,
 }
@@ -80,7 +82,7 @@ struct SharedChannel {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SharedSessionOwner {
     /// Which end this is.
-    pub end: links::SessionEnd,
+    pub end: SessionEnd,
     /// The far node's index among those that this one connects to.
     pub node: Option<usize>,
     /// The far node's key.
@@ -132,7 +134,7 @@ impl SharedSession {
             name: None,
             key,
             outlet: Outlet { range: self.range, share: Share::of(self.share) },
-            links: Links::new(end, self.range.first()),
+            blocks: BlockChannels::new(end, self.range.first()),
             members: BTreeMap::new(),
             last: None,
             held: None,
@@ -148,13 +150,19 @@ impl SharedSession {
     }
 
     /// A block of the range came.
-    pub fn block(&mut self, session: &mut Session, id: SessionId, received: &Received) {
+    pub fn block(
+        &mut self,
+        now: Instant,
+        session: &mut Session,
+        id: SessionId,
+        received: &Received,
+    ) {
         let Some(channels) = self.sessions.get_mut(&id) else { return };
         // The channels' windows bound what is kept from here on; the session's window is for blocks
         // in transit.
         session.release(received.bytes.len());
         let Some(flow) = self.range.inner(received.id.flow) else { return };
-        match channels.links.receive(flow, &received.bytes) {
+        match channels.blocks.receive(now, flow, &received.bytes) {
             Ok(events) => {
                 for event in events {
                     channels.event(&self.shared, self.taken, event, received);
@@ -190,7 +198,7 @@ impl SharedSession {
 
     /// Opens channels that are asked for, and moves blocks to the sessions.
     pub fn work(&mut self, now: Instant, manager: &mut SessionManager) {
-        self.open_requested();
+        self.open_requested(now);
         for (id, channels) in &mut self.sessions {
             if let Some(session) = manager.session(*id).filter(|session| session.is_open()) {
                 channels.serve(now, session, &self.shared);
@@ -200,7 +208,7 @@ impl SharedSession {
     }
 
     /// Requests wait while there is no session with their node.
-    fn open_requested(&mut self) {
+    fn open_requested(&mut self, now: Instant) {
         let mut state = self.shared.state();
         for (id, request) in core::mem::take(&mut state.opening) {
             let Some(channel) = state.channels.get_mut(&id) else { continue };
@@ -215,15 +223,15 @@ impl SharedSession {
                 state.opening.push_back((id, request));
                 continue;
             };
-            match session.links.begin() {
-                Some(slot) => {
+            match session.blocks.begin(now) {
+                Some(key) => {
                     session.mark_open(channel);
                     let member = SharedChannel::new(id, Some(request.class));
-                    session.members.insert(slot, member);
+                    session.members.insert(key, member);
                     channel.wake();
                 }
                 None => {
-                    let most = links::LINKS_MAX;
+                    let most = CHANNELS_MAX;
                     channel.close(format!("the session has {most} channels, its limit"));
                 }
             }
@@ -248,33 +256,33 @@ impl SharedChannels {
         &mut self,
         shared: &Shared,
         taken: IncomingChannels,
-        event: links::Event,
+        event: BlockEvent,
         received: &Received,
     ) {
         let mut state = shared.state();
         match event {
-            links::Event::Begun(slot)
+            BlockEvent::Begun(key)
                 if taken == IncomingChannels::Refused || state.accepted.len() >= ACCEPTED_MAX =>
             {
-                self.links.end(slot);
+                self.blocks.end(key);
             }
-            links::Event::Begun(slot) => {
+            BlockEvent::Begun(key) => {
                 let id = state.accept(self.key);
                 if let Some(channel) = state.channels.get_mut(&id) {
                     self.mark_open(channel);
                 }
-                self.members.insert(slot, SharedChannel::new(id, None));
+                self.members.insert(key, SharedChannel::new(id, None));
             }
-            links::Event::Data(slot, flow, bytes) => {
-                let Some(member) = self.members.get_mut(&slot) else { return };
+            BlockEvent::Data(key, flow, bytes) => {
+                let Some(member) = self.members.get_mut(&key) else { return };
                 let Some(channel) = state.channels.get_mut(&member.id) else { return };
                 let received = within(received, flow, bytes);
                 member.take(channel, ArrivedBlock { received, is_counted: true });
             }
-            links::Event::Passing(slot, flow, bytes) => {
-                let Some(member) = self.members.get_mut(&slot) else { return };
+            BlockEvent::Expendable(key, flow, bytes) => {
+                let Some(member) = self.members.get_mut(&key) else { return };
                 let Some(channel) = state.channels.get_mut(&member.id) else { return };
-                if channel.uncounted() + cost(bytes.len()) > WINDOW.as_u64() {
+                if channel.uncounted() + cost(bytes.len()) > BLOCK_WINDOW.as_u64() {
                     // The program is too slow for expendable blocks: the newest is dropped.
                     member.stats.received.blocks_expired += 1;
                 } else {
@@ -282,9 +290,9 @@ impl SharedChannels {
                     member.take(channel, ArrivedBlock { received, is_counted: false });
                 }
             }
-            links::Event::Credit(_) => {}
-            links::Event::Ended(slot) => {
-                let Some(member) = self.members.remove(&slot) else { return };
+            BlockEvent::Credit(_) => {}
+            BlockEvent::Ended(key) => {
+                let Some(member) = self.members.remove(&key) else { return };
                 if let Some(channel) = state.channels.get_mut(&member.id) {
                     channel.stats = member.stats;
                     channel.close("ended by the far end".to_owned());
@@ -296,23 +304,23 @@ impl SharedChannels {
     /// Hands over a block of each channel in turn, while the session has room.
     fn serve(&mut self, now: Instant, session: &mut Session, shared: &Shared) {
         let mut state = shared.state();
-        self.update(session, &mut state);
+        self.update(now, session, &mut state);
         if !self.send_messages(now, session) {
             return;
         }
-        while let Some(slot) = self.next_ready(&state) {
-            let Some(member) = self.members.get_mut(&slot) else { return };
+        while let Some(key) = self.next_ready(&state) {
+            let Some(member) = self.members.get_mut(&key) else { return };
             let Some(channel) = state.channels.get_mut(&member.id) else { return };
             let Some((_, block)) = channel.outgoing.front() else { return };
-            if self.outlet.room(session) < cost(block.bytes.len() + links::wire::HEAD) {
+            if self.outlet.room(session) < cost(block.bytes.len() + wire::HEAD) {
                 // It stays the next one, so that small blocks of others never keep a large one
                 // waiting.
                 return;
             }
             let Some((ticket, block)) = channel.outgoing.pop_front() else { return };
-            self.last = Some(slot);
+            self.last = Some(key);
             let class = member.class(session, block.class);
-            let block = self.links.data(slot, Block { class, ..block });
+            let block = self.blocks.data(key, Block { class, ..block });
             match block.and_then(|block| self.outlet.send(now, session, block)) {
                 Some(name) => {
                     member.tickets.insert(name, ticket);
@@ -327,16 +335,17 @@ impl SharedChannels {
 
     /// Takes back the window of blocks that programs have taken, shows them their counters, and
     /// ends channels that they have dropped.
-    fn update(&mut self, session: &Session, state: &mut State) {
-        for (slot, member) in &mut self.members {
+    fn update(&mut self, now: Instant, session: &Session, state: &mut State) {
+        let rtt = session.paths().rtt();
+        for (key, member) in &mut self.members {
             let Some(channel) = state.channels.get_mut(&member.id) else { continue };
-            channel.released.drain(..).for_each(|len| self.links.taken(*slot, len));
+            channel.released.drain(..).for_each(|len| self.blocks.taken(now, rtt, *key, len));
             channel.stats = member.stats;
             channel.stats.sent.buffer = self.outlet.share.held();
             channel.paths.clear();
             channel.paths.extend(session.paths().iter());
             if channel.is_done_with() && member.tickets.is_empty() {
-                self.links.end(*slot);
+                self.blocks.end(*key);
                 channel.close("closed by this program".to_owned());
             }
         }
@@ -346,10 +355,10 @@ impl SharedChannels {
     }
 
     /// The channel whose turn it is, of those that have a block and the window for it.
-    fn next_ready(&self, state: &State) -> Option<LinkSlot> {
-        let ready = |(slot, member): (&LinkSlot, &SharedChannel)| {
+    fn next_ready(&self, state: &State) -> Option<ChannelKey> {
+        let ready = |(key, member): (&ChannelKey, &SharedChannel)| {
             let (_, block) = state.channels.get(&member.id)?.outgoing.front()?;
-            self.links.may_send(*slot, block).then_some(*slot)
+            self.blocks.may_send(*key, block).then_some(*key)
         };
         let behind = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let mut behind = self.members.range((behind, Bound::Unbounded));
@@ -358,7 +367,7 @@ impl SharedChannels {
 
     /// Sends the messages about the channels. Returns false where the session has no room for all.
     fn send_messages(&mut self, now: Instant, session: &mut Session) -> bool {
-        while let Some(block) = self.held.take().or_else(|| self.links.poll_block()) {
+        while let Some(block) = self.held.take().or_else(|| self.blocks.poll_block()) {
             if self.outlet.room(session) < cost(block.bytes.len()) {
                 self.held = Some(block);
                 return false;

@@ -10,9 +10,7 @@
 //! [`ChannelService`], programs on other threads open channels over the session.
 
 use crate::shared_session::{ChannelService, IncomingChannels, SharedSession, SharedSessionOwner};
-use skyhaul_channels::links::SessionEnd;
-use skyhaul_channels::{FIRST_GUEST, FlowRange};
-use skyhaul_forward::Role;
+use skyhaul_channels::{FIRST_GUEST, FlowRange, SessionEnd};
 use skyhaul_forward_io::{
     Counters, FarRules, ForwardSession, Forwarding, Forwards, Notify, StartError,
 };
@@ -43,7 +41,7 @@ pub struct Tenants {
 #[derive(Debug, Clone)]
 pub struct SessionPeer {
     /// Which end of the session this one is.
-    pub role: Role,
+    pub end: SessionEnd,
     /// The far node's index in [`Forwarding::nodes`]; none if no forward leads there.
     pub node: Option<usize>,
     /// What it may have this node do.
@@ -88,13 +86,12 @@ impl Tenants {
 
     /// A session has begun, and has its class tree.
     pub fn begun(&mut self, id: SessionId, session: &Session, far: SessionPeer) {
-        let SessionPeer { role, node, rules, key } = far;
-        let end = if role == Role::Calling { SessionEnd::Calling } else { SessionEnd::Called };
+        let SessionPeer { end, node, rules, key } = far;
         for service in [&mut self.files, &mut self.streams] {
             service.begun(id, SharedSessionOwner { end, node, key });
         }
         let (range, share) = (FlowRange::Forwards, Some(FORWARDS_SHARE));
-        self.forwards.begun(id, session, ForwardSession { role, node, rules, range, share });
+        self.forwards.begun(id, session, ForwardSession { end, node, rules, range, share });
     }
 
     /// The handshake is complete, and the far end is the right one: tenants use the session from
@@ -117,9 +114,10 @@ impl Tenants {
             Event::Block(received) => match FlowRange::of(received.id.flow) {
                 Some(FlowRange::Forwards) => self.forwards.block(now, manager, id, &received),
                 Some(range) => {
-                    if let (Some(service), Some(session)) = (self.links(range), manager.session(id))
+                    if let (Some(service), Some(session)) =
+                        (self.blocks(range), manager.session(id))
                     {
-                        service.block(session, id, &received);
+                        service.block(now, session, id, &received);
                     }
                 }
                 None if received.id.flow >= FIRST_GUEST => {
@@ -130,7 +128,7 @@ impl Tenants {
             Event::Settled { id: block, outcome } => match FlowRange::of(block.flow) {
                 Some(FlowRange::Forwards) => self.forwards.settled(id, block),
                 Some(range) => {
-                    self.links(range)
+                    self.blocks(range)
                         .into_iter()
                         .for_each(|service| service.settled(id, block, outcome));
                 }
@@ -142,7 +140,7 @@ impl Tenants {
     }
 
     /// The service whose channels are in this range.
-    fn links(&mut self, range: FlowRange) -> Option<&mut SharedSession> {
+    fn blocks(&mut self, range: FlowRange) -> Option<&mut SharedSession> {
         match range {
             FlowRange::Files => Some(&mut self.files),
             FlowRange::Streams => Some(&mut self.streams),

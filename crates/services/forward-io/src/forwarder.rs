@@ -5,8 +5,8 @@ use crate::forwards::Forwards;
 use crate::nodes::{FarNodes, NodeDown};
 use crate::peer::ForwardSession;
 use crate::{Counters, FarRules, ForwardNotice, Forwarding, ListenAddress, Setup, StartError};
-use skyhaul_channels::FlowRange;
-use skyhaul_forward::{Local, Role};
+use skyhaul_channels::{FlowRange, SessionEnd};
+use skyhaul_forward::Local;
 use skyhaul_net::{Refusals, Service, SessionManager, Waker};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig};
@@ -63,12 +63,12 @@ impl Forwarder {
         self.forwards.counters()
     }
 
-    fn connected(&mut self, manager: &mut SessionManager, id: SessionId, role: Role) {
+    fn connected(&mut self, manager: &mut SessionManager, id: SessionId, end: SessionEnd) {
         let Some(session) = manager.session(id) else { return };
         session.open(Opening { name: self.name.clone(), ..Opening::default() });
         session.sender_mut().share(self.classes.clone(), PolicyConfig::default());
         let (node, rules) = (self.nodes.node_of(id), Arc::clone(&self.rules));
-        let member = ForwardSession { role, node, rules, range: FlowRange::Own, share: None };
+        let member = ForwardSession { end, node, rules, range: FlowRange::Own, share: None };
         self.forwards.begun(id, session, member);
     }
 
@@ -118,8 +118,8 @@ impl Service for Forwarder {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
             SessionManagerEvent::Connected { id, incoming, .. } => {
-                let role = if incoming { Role::Called } else { Role::Calling };
-                self.connected(manager, id, role);
+                let end = if incoming { SessionEnd::Called } else { SessionEnd::Calling };
+                self.connected(manager, id, end);
             }
             SessionManagerEvent::Session { id, event: Event::Greeted { name, .. } } => {
                 self.greeted(now, manager, id, name);

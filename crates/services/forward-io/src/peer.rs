@@ -2,8 +2,8 @@
 //! read.
 
 use crate::{Counters, FarRules};
-use skyhaul_channels::{FlowRange, Share};
-use skyhaul_forward::{Lane, Mux, Role, Target};
+use skyhaul_channels::{FlowRange, SessionEnd, Share};
+use skyhaul_forward::{ForwardStreams, Lane, Target};
 use skyhaul_transport::{Block, BlockId, Mode, SendError, Session, Stats, cost};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A session and the forwards over it.
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub mux: Mux,
+    pub mux: ForwardStreams,
     /// The far node's index among the nodes that forwards lead to, if it is one of them.
     pub node: Option<usize>,
     /// What the far node may have this one do.
@@ -48,7 +48,7 @@ struct SentDatagrams {
 #[derive(Debug, Clone)]
 pub struct ForwardSession {
     /// Which end this is.
-    pub role: Role,
+    pub end: SessionEnd,
     /// The far node's index among the nodes that forwards lead to.
     pub node: Option<usize>,
     /// What it may have this one do.
@@ -82,9 +82,9 @@ impl Peer {
         budget: ByteCount,
         asked_for: Vec<Target>,
     ) -> Self {
-        let ForwardSession { role, node, rules, range, share } = member;
+        let ForwardSession { end, node, rules, range, share } = member;
         Self {
-            mux: Mux::new(role, session.sender().classes(), budget),
+            mux: ForwardStreams::new(end, session.sender().classes(), budget),
             node,
             rules,
             asked_for,

@@ -1,6 +1,6 @@
 //! What is kept for each stream: by the token of its socket, and by the stream's name.
 
-use skyhaul_forward::StreamId;
+use skyhaul_channels::ChannelKey;
 use skyhaul_sessions::SessionId;
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamKey {
     pub session: SessionId,
-    pub stream: StreamId,
+    pub stream: ChannelKey,
 }
 
 /// Something that belongs to one stream.

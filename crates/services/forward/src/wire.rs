@@ -1,76 +1,53 @@
-//! Messages between the two ends, one in each block.
+//! What forwards say within the messages of channels ([`skyhaul_channels::wire`]).
 //!
 //! ```text
-//!   kind (1 byte)  stream (4)  the rest, as the kind has it          numbers are big-endian
-//!   0 open         window (4)  carriage  target
-//!   1 accepted     window (4)
-//!   2 refused      reason (1)  sentence
-//!   3 data         bytes
-//!   4 finish
-//!   5 reset
-//!   6 windows      stream is 0; then for each stream: flow (4)  stream (4)  limit (8)
-//!   7 datagram     bytes
-//!   8 listen       idle ms (4)  carriage  address length (1)  address  target
-//!   9 listening    address
-//!  10 not listening  reason (1)  sentence
+//!   request of an open message:   carriage  target                    numbers are big-endian
+//!   reason of a reset message:    nothing, or a refusal
+//!   refusal:                      reason (1)  sentence
+//!   carriage:                     deadline ms (4)  priority (1)  class length (1)  class
 //!
-//!   carriage:      deadline ms (4)  priority (1)  class length (1)  class
+//!   16 listen         idle ms (4)  carriage  address length (1)  address  target
+//!   17 listening      address
+//!   18 not listening  refusal
 //! ```
 //!
-//! In the last three, the field of the stream has the number of the request to listen.
+//! The last three are messages of the service, with the number of the request to listen.
 
 use crate::carriage::Carriage;
 use crate::spec::Local;
 use crate::target::{TARGET_MAX, Target};
 use bytes::Bytes;
+use skyhaul_channels::wire::{ChannelContent, ChannelMessage, KIND_SERVICE};
+use skyhaul_units::Duration;
 use skyhaul_units::wire::{ByteReader, ByteWriter};
-use skyhaul_units::{Duration, FlowId};
 
-/// A message.
+/// A request to connect, and to carry what comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
-    /// Connect to `target`.
-    Open {
-        /// Where.
-        target: Target,
-        /// What the sender of this takes of the stream, in bytes.
-        window: u32,
-        /// How both ends' blocks are carried.
-        carriage: Carriage,
-    },
-    /// It is connected.
-    Accepted {
-        /// What the sender of this takes of the stream, in bytes.
-        window: u32,
-    },
-    /// It could not be connected.
-    Refused {
-        /// For programs.
-        reason: ConnectRefusal,
-        /// For people.
-        sentence: String,
-    },
-    /// The next bytes of the stream.
-    Data(Bytes),
-    /// No more bytes come.
-    Finish,
-    /// The stream ends at once; what is in transit is worth nothing.
-    Reset,
-    /// How many bytes of each stream may be sent in all.
-    Windows(Vec<Window>),
-    /// One datagram, of a stream that was opened for them.
-    Datagram(Bytes),
+pub struct StreamRequest {
+    /// Where.
+    pub target: Target,
+    /// How both ends' blocks are carried.
+    pub carriage: Carriage,
+}
+
+/// A request that was not granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardRefusal {
+    /// For programs.
+    pub reason: ConnectRefusal,
+    /// For people.
+    pub sentence: String,
+}
+
+/// A message about requests to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListenMessage {
     /// Listen for the sender of this, which will connect.
     Listen(Listen),
     /// The sender of this listens there.
     Listening(Local),
     /// The sender of this does not listen.
-    NotListening {
-        /// For programs.
-        reason: ConnectRefusal,
-        /// For people.
-        sentence: String,
-    },
+    NotListening(ForwardRefusal),
 }
 
 /// A request to listen, and to open a stream for each connection that comes, or each sender of
@@ -85,17 +62,6 @@ pub struct Listen {
     pub carriage: Carriage,
     /// How long a stream may be idle.
     pub idle: Option<Duration>,
-}
-
-/// How much of a stream may be sent, counted from its beginning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// The flow of the stream.
-    pub flow: FlowId,
-    /// Its number.
-    pub stream: u32,
-    /// The first byte that may not be sent.
-    pub limit: u64,
 }
 
 /// Why a stream did not begin.
@@ -121,117 +87,98 @@ pub enum ConnectRefusal {
     InUse,
 }
 
-/// Not a message of this version.
+/// Not of a message of this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a block of {len} bytes is not a forwarding message")]
+#[error("{len} bytes of a channel message are not of a forward")]
 pub struct MalformedMessage {
-    /// The block's length.
+    /// How many bytes.
     pub len: usize,
 }
 
-/// Bytes of kind and stream.
-const HEAD: usize = 5;
-/// Streams in one [`Message::Windows`], at most: a datagram's worth.
-pub const WINDOWS_MAX: usize = 80;
 /// The longest sentence, in bytes.
 pub const SENTENCE_MAX: usize = 512;
-const KIND_DATA: u8 = 3;
-const KIND_DATAGRAM: u8 = 7;
+const KIND_LISTEN: u8 = KIND_SERVICE;
+const KIND_LISTENING: u8 = KIND_SERVICE + 1;
+const KIND_NOT_LISTENING: u8 = KIND_SERVICE + 2;
 
-impl Message {
-    /// The block's bytes, for the stream of this number.
-    pub fn encode(&self, stream: u32) -> Bytes {
+impl StreamRequest {
+    /// As the request of an open message.
+    pub fn encode(&self) -> Bytes {
         let mut out = ByteWriter::default();
-        out.u8(self.kind());
-        out.u32(stream);
-        match self {
-            Self::Open { target, window, carriage } => {
-                out.u32(*window);
-                put_carriage(&mut out, carriage);
-                out.bytes(target.to_string().as_bytes());
-            }
-            Self::Accepted { window } => out.u32(*window),
+        put_carriage(&mut out, &self.carriage);
+        out.bytes(self.target.to_string().as_bytes());
+        out.into_bytes().into()
+    }
+
+    /// From the request of an open message.
+    ///
+    /// # Errors
+    /// The bytes are not such a request.
+    pub fn decode(request: &[u8]) -> Result<Self, MalformedMessage> {
+        let mut reader = ByteReader::new(request);
+        let read = carriage(&mut reader)
+            .and_then(|carriage| Some(Self { carriage, target: target(&mut reader)? }));
+        read.ok_or(MalformedMessage { len: request.len() })
+    }
+}
+
+impl ForwardRefusal {
+    /// As the reason of a reset message.
+    pub fn encode(&self) -> Bytes {
+        let mut out = ByteWriter::default();
+        put_refusal(&mut out, self);
+        out.into_bytes().into()
+    }
+
+    /// From the reason of a reset message.
+    ///
+    /// # Errors
+    /// The bytes are not a refusal.
+    pub fn decode(reason: &[u8]) -> Result<Self, MalformedMessage> {
+        refusal(&mut ByteReader::new(reason)).ok_or(MalformedMessage { len: reason.len() })
+    }
+}
+
+impl ListenMessage {
+    /// The block's bytes, for the request of this number.
+    pub fn encode(&self, number: u32) -> Bytes {
+        let mut out = ByteWriter::default();
+        let kind = match self {
             Self::Listen(Listen { at, target, carriage, idle }) => {
                 out.u32(millis(*idle));
                 put_carriage(&mut out, carriage);
                 put_text8(&mut out, &at.to_string());
                 out.bytes(target.to_string().as_bytes());
+                KIND_LISTEN
             }
-            Self::Listening(at) => out.bytes(at.to_string().as_bytes()),
-            Self::Refused { reason, sentence } | Self::NotListening { reason, sentence } => {
-                out.u8(reason.number());
-                out.bytes(cut(sentence, SENTENCE_MAX).as_bytes());
+            Self::Listening(at) => {
+                out.bytes(at.to_string().as_bytes());
+                KIND_LISTENING
             }
-            Self::Data(bytes) | Self::Datagram(bytes) => out.bytes(bytes),
-            Self::Finish | Self::Reset => {}
-            Self::Windows(windows) => {
-                for window in windows.iter().take(WINDOWS_MAX) {
-                    out.u32(window.flow.0);
-                    out.u32(window.stream);
-                    out.u64(window.limit);
-                }
+            Self::NotListening(refusal) => {
+                put_refusal(&mut out, refusal);
+                KIND_NOT_LISTENING
             }
-        }
-        out.into_bytes().into()
+        };
+        let content = ChannelContent::Service { kind, body: out.into_bytes().into() };
+        ChannelMessage { generation: number, content }.encode()
     }
 
-    /// The number of the stream, and the message.
+    /// From a message of the service.
     ///
     /// # Errors
-    /// The bytes are not a message.
-    pub fn decode(block: &Bytes) -> Result<(u32, Self), MalformedMessage> {
-        Self::read(block).ok_or(MalformedMessage { len: block.len() })
+    /// The bytes are not of such a message.
+    pub fn decode(kind: u8, body: &[u8]) -> Result<Self, MalformedMessage> {
+        Self::read(kind, body).ok_or(MalformedMessage { len: body.len() })
     }
 
-    fn read(block: &Bytes) -> Option<(u32, Self)> {
-        let mut reader = ByteReader::new(block);
-        let (kind, stream) = (reader.u8()?, reader.u32()?);
-        let message = match kind {
-            0 => Self::Open {
-                window: reader.u32()?,
-                carriage: carriage(&mut reader)?,
-                target: target(&mut reader)?,
-            },
-            1 => Self::Accepted { window: reader.u32()? },
-            2 => {
-                let (reason, sentence) = refusal(&mut reader)?;
-                Self::Refused { reason, sentence }
-            }
-            KIND_DATA => return Some((stream, Self::Data(block.slice(HEAD..)))),
-            4 => Self::Finish,
-            5 => Self::Reset,
-            6 => {
-                let windows = reader.all(window).filter(|windows| windows.len() <= WINDOWS_MAX)?;
-                return Some((stream, Self::Windows(windows)));
-            }
-            KIND_DATAGRAM => return Some((stream, Self::Datagram(block.slice(HEAD..)))),
-            8 => Self::Listen(listen(&mut reader)?),
-            9 => {
-                let address = rest(&mut reader, u8::MAX.into())?;
-                Self::Listening(address.parse().ok()?)
-            }
-            10 => {
-                let (reason, sentence) = refusal(&mut reader)?;
-                Self::NotListening { reason, sentence }
-            }
-            _ => return None,
-        };
-        reader.is_empty().then_some((stream, message))
-    }
-
-    const fn kind(&self) -> u8 {
-        match self {
-            Self::Open { .. } => 0,
-            Self::Accepted { .. } => 1,
-            Self::Refused { .. } => 2,
-            Self::Data(_) => KIND_DATA,
-            Self::Finish => 4,
-            Self::Reset => 5,
-            Self::Windows(_) => 6,
-            Self::Datagram(_) => KIND_DATAGRAM,
-            Self::Listen(_) => 8,
-            Self::Listening(_) => 9,
-            Self::NotListening { .. } => 10,
+    fn read(kind: u8, body: &[u8]) -> Option<Self> {
+        let mut reader = ByteReader::new(body);
+        match kind {
+            KIND_LISTEN => listen(&mut reader).map(Self::Listen),
+            KIND_LISTENING => rest(&mut reader, u8::MAX.into())?.parse().ok().map(Self::Listening),
+            KIND_NOT_LISTENING => refusal(&mut reader).map(Self::NotListening),
+            _ => None,
         }
     }
 }
@@ -271,24 +218,6 @@ impl ConnectRefusal {
             Self::InUse => "in-use",
         }
     }
-}
-
-/// The block of [`Message::Data`] with a copy of `bytes`.
-pub(crate) fn data(stream: u32, bytes: &[u8]) -> Bytes {
-    carrying(KIND_DATA, stream, bytes)
-}
-
-/// The block of [`Message::Datagram`] with a copy of `bytes`.
-pub(crate) fn datagram(stream: u32, bytes: &[u8]) -> Bytes {
-    carrying(KIND_DATAGRAM, stream, bytes)
-}
-
-fn carrying(kind: u8, stream: u32, bytes: &[u8]) -> Bytes {
-    let mut out = Vec::with_capacity(HEAD + bytes.len());
-    out.push(kind);
-    out.extend(stream.to_be_bytes());
-    out.extend(bytes);
-    out.into()
 }
 
 fn listen(reader: &mut ByteReader<'_>) -> Option<Listen> {
@@ -338,18 +267,19 @@ fn span(millis: u32) -> Option<Duration> {
     (millis > 0).then(|| Duration::from_millis(millis.into()))
 }
 
-fn refusal(reader: &mut ByteReader<'_>) -> Option<(ConnectRefusal, String)> {
+fn put_refusal(out: &mut ByteWriter, ForwardRefusal { reason, sentence }: &ForwardRefusal) {
+    out.u8(reason.number());
+    out.bytes(cut(sentence, SENTENCE_MAX).as_bytes());
+}
+
+fn refusal(reader: &mut ByteReader<'_>) -> Option<ForwardRefusal> {
     let reason = ConnectRefusal::from_number(reader.u8()?)?;
-    Some((reason, skyhaul_units::printable(rest(reader, SENTENCE_MAX)?, SENTENCE_MAX)))
+    let sentence = skyhaul_units::printable(rest(reader, SENTENCE_MAX)?, SENTENCE_MAX);
+    Some(ForwardRefusal { reason, sentence })
 }
 
 fn target(reader: &mut ByteReader<'_>) -> Option<Target> {
     rest(reader, TARGET_MAX)?.parse().ok()
-}
-
-fn window(reader: &mut ByteReader<'_>) -> Option<Window> {
-    let (flow, stream, limit) = (FlowId(reader.u32()?), reader.u32()?, reader.u64()?);
-    Some(Window { flow, stream, limit })
 }
 
 /// At most `max` bytes of a text, cut between characters.
@@ -362,70 +292,80 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn messages() -> Vec<Message> {
+    fn request() -> StreamRequest {
         let deadline = Some(Duration::from_millis(250));
         let carriage = Carriage { class: "bulk".to_owned(), priority: 3, deadline };
-        let window = Window { flow: FlowId(7), stream: 9, limit: 1 << 40 };
+        StreamRequest { target: "[::1]:80".parse().unwrap(), carriage }
+    }
+
+    fn refused() -> ForwardRefusal {
         let sentence = "nobody listens at 10.0.0.1:80".to_owned();
-        let target: Target = "[::1]:80".parse().unwrap();
+        ForwardRefusal { reason: ConnectRefusal::ConnectionRefused, sentence }
+    }
+
+    fn messages() -> Vec<ListenMessage> {
         let listen = Listen {
             at: "[::]:8080".parse().unwrap(),
-            target: target.clone(),
+            target: request().target,
             carriage: Carriage { class: "live".to_owned(), priority: 0, deadline: None },
             idle: Some(Duration::from_secs(60)),
         };
+        let taken = ForwardRefusal { reason: ConnectRefusal::InUse, sentence: "taken".to_owned() };
         vec![
-            Message::Open { target, window: 65_536, carriage },
-            Message::Accepted { window: u32::MAX },
-            Message::Refused { reason: ConnectRefusal::ConnectionRefused, sentence },
-            Message::Data("bytes".into()),
-            Message::Finish,
-            Message::Reset,
-            Message::Windows(vec![window; WINDOWS_MAX]),
-            Message::Datagram("datagram".into()),
-            Message::Listen(listen),
-            Message::Listening("udp:127.0.0.1:53".parse().unwrap()),
-            Message::NotListening { reason: ConnectRefusal::InUse, sentence: "taken".to_owned() },
+            ListenMessage::Listen(listen),
+            ListenMessage::Listening("udp:127.0.0.1:53".parse().unwrap()),
+            ListenMessage::NotListening(taken),
         ]
+    }
+
+    /// From a block as the multiplexer has it.
+    fn decoded(block: &Bytes) -> Option<(u32, ListenMessage)> {
+        let message = ChannelMessage::decode(block).ok()?;
+        let ChannelContent::Service { kind, body } = message.content else { return None };
+        Some((message.generation, ListenMessage::decode(kind, &body).ok()?))
     }
 
     #[test]
     fn messages_cross_and_no_part_of_one_is_taken_for_another() {
         for message in messages() {
             let block = message.encode(77);
-            assert_eq!(Message::decode(&block), Ok((77, message.clone())));
+            assert_eq!(decoded(&block), Some((77, message.clone())));
             for len in 0..block.len() {
-                assert_ne!(Message::decode(&block.slice(..len)).ok(), Some((77, message.clone())));
+                assert_ne!(decoded(&block.slice(..len)), Some((77, message.clone())));
             }
         }
-    }
-
-    #[test]
-    fn bytes_from_a_socket_are_the_message_of_these_bytes() {
-        assert_eq!(data(5, b"abc"), Message::Data("abc".into()).encode(5));
-        assert_eq!(datagram(5, b"abc"), Message::Datagram("abc".into()).encode(5));
+        let (request, refusal) = (request(), refused());
+        let bytes = request.encode();
+        assert_eq!(StreamRequest::decode(&bytes), Ok(request.clone()));
+        for len in 0..bytes.len() {
+            assert_ne!(StreamRequest::decode(&bytes[..len]).ok(), Some(request.clone()));
+        }
+        let bytes = refusal.encode();
+        assert_eq!(ForwardRefusal::decode(&bytes), Ok(refusal.clone()));
+        for len in 0..bytes.len() {
+            assert_ne!(ForwardRefusal::decode(&bytes[..len]).ok(), Some(refusal.clone()));
+        }
     }
 
     #[test]
     fn a_long_sentence_is_cut_between_characters() {
         let sentence = "é".repeat(SENTENCE_MAX);
-        let block = Message::Refused { reason: ConnectRefusal::Failed, sentence }.encode(1);
-        let Ok((1, Message::Refused { sentence, .. })) = Message::decode(&block) else {
-            panic!("no refusal")
-        };
-        assert_eq!(sentence.len(), SENTENCE_MAX);
+        let bytes = ForwardRefusal { reason: ConnectRefusal::Failed, sentence }.encode();
+        assert_eq!(ForwardRefusal::decode(&bytes).unwrap().sentence.len(), SENTENCE_MAX);
     }
 
     proptest! {
         #[test]
         fn what_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(),
-            0..200), kind in 0u8..12) {
-            let mut bytes = bytes;
-            if let Some(first) = bytes.first_mut() {
-                *first = kind;
+            0..200), kind in 14u8..20) {
+            if let Ok(message) = ListenMessage::decode(kind, &bytes) {
+                prop_assert_eq!(decoded(&message.encode(9)), Some((9, message)));
             }
-            if let Ok((stream, message)) = Message::decode(&bytes.into()) {
-                prop_assert_eq!(Message::decode(&message.encode(stream)), Ok((stream, message)));
+            if let Ok(request) = StreamRequest::decode(&bytes) {
+                prop_assert_eq!(StreamRequest::decode(&request.encode()), Ok(request));
+            }
+            if let Ok(refusal) = ForwardRefusal::decode(&bytes) {
+                prop_assert_eq!(ForwardRefusal::decode(&refusal.encode()), Ok(refusal));
             }
         }
     }

@@ -340,7 +340,7 @@ const USES: &[(&str, &[&str])] = &[
             "forward-io",
         ],
     ),
-    ("forward", &["units", "transport"]),
+    ("forward", &["units", "transport", "channels"]),
     ("forward-io", &["units", "transport", "identity", "sessions", "net", "channels", "forward"]),
     ("files", &["units"]),
     ("capi", &[]),

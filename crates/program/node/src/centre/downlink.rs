@@ -8,8 +8,8 @@ use super::shared::CentreShared;
 use crate::custody::custody_of;
 use crate::status::{ForwardsStatus, StationPeer};
 use bytes::Bytes;
+use skyhaul_channels::SessionEnd;
 use skyhaul_channels_io::{SessionPeer, Tenants};
-use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::{Refusals, RefusedCaller, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
@@ -173,7 +173,7 @@ impl Downlink {
             self.lines.guests.begun(
                 id,
                 session,
-                SessionPeer { role: Role::Called, node, rules, key },
+                SessionPeer { end: SessionEnd::Called, node, rules, key },
             );
         }
         self.lines.guests.opened(id, admitted.name.as_str());

@@ -15,10 +15,9 @@ use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
 use connection::{Call, CentreConnection, Ending};
-use skyhaul_channels::FIRST_GUEST;
+use skyhaul_channels::{FIRST_GUEST, SessionEnd};
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_config::LineSharing;
-use skyhaul_forward::Role;
 use skyhaul_forward_io::FarRules;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
@@ -177,7 +176,7 @@ impl Uplink {
                 id,
                 session,
                 SessionPeer {
-                    role: Role::Calling,
+                    end: SessionEnd::Calling,
                     node: Some(0),
                     rules,
                     key: self.centre.fingerprint,

@@ -1,14 +1,14 @@
-//! Links and connections over a session that somebody else holds, on real sockets.
+//! Channels and connections over a session that somebody else holds, on real sockets.
 
 #![allow(clippy::unwrap_used, reason = "test support")]
 #![allow(clippy::disallowed_methods, reason = "the two ends of a link wait for each other")]
 
 use crate::support::block_on;
+use skyhaul_channels::SessionEnd;
 use skyhaul_channels_io::{AppChannel, ChannelService, Sent};
 use skyhaul_channels_io::{
     FILES_SHARE, FORWARDS_SHARE, IncomingChannels, STREAMS_SHARE, SessionPeer, Tenants,
 };
-use skyhaul_forward::Role;
 use skyhaul_forward_io::Forwarding;
 use skyhaul_identity::Fingerprint;
 use skyhaul_net::{Clock, Driver, Service, SessionManager, Socket, UdpEndpoint};
@@ -40,9 +40,9 @@ impl Service for Holder {
             SessionManagerEvent::Connected { id, fingerprint, incoming, .. } => {
                 let session = manager.session(id).unwrap();
                 session.open(Opening { name: "a node".to_owned(), ..Opening::default() });
-                let role = if incoming { Role::Called } else { Role::Calling };
+                let end = if incoming { SessionEnd::Called } else { SessionEnd::Calling };
                 let far =
-                    SessionPeer { role, node: Some(0), rules: Arc::default(), key: fingerprint };
+                    SessionPeer { end, node: Some(0), rules: Arc::default(), key: fingerprint };
                 self.guests.begun(id, session, far);
             }
             SessionManagerEvent::Session { id, event } => {

@@ -7,9 +7,10 @@
 )]
 
 use crate::support::block_on;
+use skyhaul_channels::SessionEnd;
 use skyhaul_channels_io::{AppChannel, AppClient};
 use skyhaul_emulator::relay::{Relay, RelayConfig};
-use skyhaul_forward::{Carriage, Event, Forward, Listen as Wish, Local, Mux, Role, Target};
+use skyhaul_forward::{Carriage, Event, Forward, ForwardStreams, Listen as Wish, Local, Target};
 use skyhaul_forward_io::{
     FarTarget, ForwardNode, ForwardNotice, Forwarder, ListenAddress, Remote, Setup,
 };
@@ -306,7 +307,7 @@ fn connections_hold_through_loss_and_their_bytes_are_whole() {
 struct ByHand {
     _exchange: AppClient,
     link: AppChannel,
-    mux: Mux,
+    mux: ForwardStreams,
 }
 
 impl ByHand {
@@ -328,7 +329,8 @@ impl ByHand {
         let (name, budget, remotes) = ("near".to_owned(), ByteCount::mib(16), remotes.collect());
         let near = start(1, Setup { name, remotes, nodes, budget, ..Setup::default() });
         let link = block_on(exchange.accept()).unwrap();
-        let mux = Mux::new(Role::Called, &ClassTree::default(), ByteCount::mib(16));
+        let mux =
+            ForwardStreams::new(SessionEnd::Called, &ClassTree::default(), ByteCount::mib(16));
         let mut this = Self { _exchange: exchange, link, mux };
         for _ in wishes {
             let Event::ListenAsked { number, listen } = this.next() else {

@@ -4,3 +4,4 @@
 
 mod session;
 mod streams;
+mod vectors;

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "test support")]
 
-use skyhaul_forward::{Carriage, Event as Told, Mux, Role, StreamId};
+use skyhaul_channels::{ChannelKey, SessionEnd};
+use skyhaul_forward::{Carriage, Event as Told, ForwardStreams};
 use skyhaul_lab::{PlainEnd, PlainLine, PlainPath};
 use skyhaul_transport::{ClassTree, Event, Opening, Session, SessionConfig, Supply, drive};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
@@ -13,14 +14,14 @@ use std::collections::BTreeMap;
 struct World {
     now: Instant,
     sessions: [Session; 2],
-    muxes: [Mux; 2],
+    muxes: [ForwardStreams; 2],
     path: PlainPath,
     /// What each stream is still to send.
-    left: BTreeMap<StreamId, usize>,
-    got: BTreeMap<StreamId, usize>,
-    finished: Vec<StreamId>,
+    left: BTreeMap<ChannelKey, usize>,
+    got: BTreeMap<ChannelKey, usize>,
+    finished: Vec<ChannelKey>,
     /// Nothing of it is taken.
-    stuck: Option<StreamId>,
+    stuck: Option<ChannelKey>,
 }
 
 /// What waits for the line, at most, as the forwarder on sockets has it.
@@ -31,11 +32,11 @@ impl World {
         let line = PlainLine { loss: Probability::of(loss, 100), ..PlainLine::default() };
         let mut sessions = [(); 2].map(|()| Session::new(SessionConfig::default()));
         sessions.iter_mut().for_each(|session| session.open(Opening::default()));
-        let mux = |role| Mux::new(role, &ClassTree::default(), ByteCount::mib(256));
+        let mux = |end| ForwardStreams::new(end, &ClassTree::default(), ByteCount::mib(256));
         Self {
             now: Instant::ZERO,
             sessions,
-            muxes: [mux(Role::Calling), mux(Role::Called)],
+            muxes: [mux(SessionEnd::Calling), mux(SessionEnd::Called)],
             path: PlainPath::new(line, 11),
             left: BTreeMap::new(),
             got: BTreeMap::new(),
@@ -44,7 +45,7 @@ impl World {
         }
     }
 
-    fn open(&mut self, len: usize) -> StreamId {
+    fn open(&mut self, len: usize) -> ChannelKey {
         let target = "10.0.0.5:80".parse().unwrap();
         let id = self.muxes[0].open(self.now, target, &Carriage::default()).unwrap();
         self.left.insert(id, len);

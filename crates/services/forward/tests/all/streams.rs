@@ -4,10 +4,11 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use skyhaul_forward::{Carriage, ConnectRefusal, Event, INITIAL_CREDIT, Mux, Role, StreamId};
+use skyhaul_channels::{ChannelKey, SessionEnd};
+use skyhaul_forward::{Carriage, ConnectRefusal, Event, ForwardStreams, INITIAL_CREDIT};
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig, Mode};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const RTT: Duration = Duration::from_millis(160);
 const BUDGET: ByteCount = ByteCount::kib(256);
@@ -49,9 +50,11 @@ struct Side {
 }
 
 struct End {
-    mux: Mux,
-    sides: BTreeMap<StreamId, Side>,
-    asked: VecDeque<StreamId>,
+    mux: ForwardStreams,
+    sides: BTreeMap<ChannelKey, Side>,
+    asked: VecDeque<ChannelKey>,
+    /// All that it ever had.
+    known: BTreeSet<ChannelKey>,
     /// Blocks on their way to the other end, in order within their flow.
     out: BTreeMap<FlowId, VecDeque<Bytes>>,
 }
@@ -63,20 +66,21 @@ struct Pair {
 
 /// The bytes of a stream from some place on, so that any that is lost, doubled or another stream's
 /// shows.
-fn bytes_of(id: StreamId, place: u64) -> impl Iterator<Item = u8> {
+fn bytes_of(id: ChannelKey, place: u64) -> impl Iterator<Item = u8> {
     let own = format!("{id:?}").bytes().fold(7u8, |sum, byte| sum.wrapping_mul(31) ^ byte);
     (place..).map(move |place| (place % 251) as u8 ^ own)
 }
 
 impl Pair {
     fn new() -> Self {
-        let end = |role| End {
-            mux: Mux::new(role, &ClassTree::default(), BUDGET),
+        let end = |end| End {
+            mux: ForwardStreams::new(end, &ClassTree::default(), BUDGET),
             sides: BTreeMap::new(),
             asked: VecDeque::new(),
+            known: BTreeSet::new(),
             out: BTreeMap::new(),
         };
-        Self { ends: [end(Role::Calling), end(Role::Called)], now: Instant::ZERO }
+        Self { ends: [end(SessionEnd::Calling), end(SessionEnd::Called)], now: Instant::ZERO }
     }
 
     fn act(&mut self, end: usize, act: Act) {
@@ -88,6 +92,7 @@ impl Pair {
             Act::Open => {
                 let id = this.mux.open(now, "a:1".parse().unwrap(), &Carriage::default()).unwrap();
                 this.sides.insert(id, Side::default());
+                assert!(this.known.insert(id), "no two streams have one name");
             }
             Act::Answer { accepts } => {
                 if let Some(id) = this.asked.pop_front() {
@@ -165,7 +170,7 @@ impl Pair {
 }
 
 impl End {
-    fn send(&mut self, id: StreamId, len: usize) {
+    fn send(&mut self, id: ChannelKey, len: usize) {
         let Some(side) = self.sides.get_mut(&id).filter(|_| !self.asked.contains(&id)) else {
             return;
         };
@@ -190,6 +195,7 @@ impl End {
             match event {
                 Event::Opened { id, .. } => {
                     self.sides.insert(id, Side::default());
+                    assert!(self.known.insert(id), "no two streams have one name");
                     self.asked.push_back(id);
                 }
                 Event::Data(id, bytes) => {
@@ -213,7 +219,7 @@ impl End {
         }
     }
 
-    fn drop_done(&mut self, id: StreamId) {
+    fn drop_done(&mut self, id: ChannelKey) {
         let side = &self.sides[&id];
         if side.finished && side.got_finish && side.untaken == 0 {
             self.sides.remove(&id);
@@ -250,6 +256,8 @@ fn run(acts: &[(usize, Act)]) {
             (end.sides.len(), end.mux.streams(), end.mux.granted()),
             (0, 0, ByteCount::ZERO)
         );
+        assert!(end.mux.is_quiet());
+        assert!(end.known.iter().all(|id| end.mux.lane(*id).is_none()));
     }
 }
 
@@ -263,9 +271,9 @@ proptest! {
     }
 
     #[test]
-    fn no_peer_brings_an_end_down(blocks in proptest::collection::vec((0u32..6, 0u8..12, 0u32..3,
+    fn no_peer_brings_an_end_down(blocks in proptest::collection::vec((0u32..6, 0u8..20, 0u32..3,
         proptest::collection::vec(any::<u8>(), 0..24)), 0..200)) {
-        let mut mux = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
+        let mut mux = ForwardStreams::new(SessionEnd::Called, &ClassTree::default(), BUDGET);
         let _ = mux.open(Instant::ZERO, "a:1".parse().unwrap(), &Carriage::default());
         for (flow, kind, stream, rest) in blocks {
             let head = [kind].into_iter().chain(stream.to_be_bytes());
@@ -333,14 +341,14 @@ fn a_flow_is_used_again_and_what_came_late_for_the_stream_before_is_dropped() {
     assert!(pair.ends[0].mux.credit(second) > 0, "the reset was for the stream before");
 }
 
-fn events(mux: &mut Mux) -> Vec<Event> {
+fn events(mux: &mut ForwardStreams) -> Vec<Event> {
     std::iter::from_fn(|| mux.poll_event()).collect()
 }
 
 #[test]
 fn datagrams_are_delivered_as_they_come_and_wait_only_for_their_stream_to_open() {
-    let mut near = Mux::new(Role::Calling, &ClassTree::default(), BUDGET);
-    let mut far = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
+    let mut near = ForwardStreams::new(SessionEnd::Calling, &ClassTree::default(), BUDGET);
+    let mut far = ForwardStreams::new(SessionEnd::Called, &ClassTree::default(), BUDGET);
     let carriage = Carriage { deadline: Some(Duration::from_millis(300)), ..Carriage::default() };
     let target: skyhaul_forward::Target = "udp:10.0.0.5:53".parse().unwrap();
     let id = near.open(Instant::ZERO, target.clone(), &carriage).unwrap();
@@ -374,12 +382,13 @@ fn datagrams_are_delivered_as_they_come_and_wait_only_for_their_stream_to_open()
     assert_eq!(events(&mut far), [Event::Reset(id)]);
     far.receive(Instant::ZERO, blocks[1].flow, &blocks[1].bytes).unwrap();
     assert_eq!((events(&mut far), near.streams(), far.streams()), (vec![], 0, 0));
+    assert_eq!(far.datagrams_dropped(), 1);
 }
 
 #[test]
 fn few_datagrams_are_kept_for_a_stream_that_is_not_open() {
-    let mut far = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
-    let mut near = Mux::new(Role::Calling, &ClassTree::default(), BUDGET);
+    let mut far = ForwardStreams::new(SessionEnd::Called, &ClassTree::default(), BUDGET);
+    let mut near = ForwardStreams::new(SessionEnd::Calling, &ClassTree::default(), BUDGET);
     let id = near.open(Instant::ZERO, "udp:a:1".parse().unwrap(), &Carriage::default()).unwrap();
     for _ in 0..1_000 {
         near.datagram(id, &[7; 1_000]);
@@ -393,8 +402,8 @@ fn few_datagrams_are_kept_for_a_stream_that_is_not_open() {
 
 #[test]
 fn a_request_to_listen_and_its_answers_arrive() {
-    let mut near = Mux::new(Role::Calling, &ClassTree::default(), BUDGET);
-    let mut far = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
+    let mut near = ForwardStreams::new(SessionEnd::Calling, &ClassTree::default(), BUDGET);
+    let mut far = ForwardStreams::new(SessionEnd::Called, &ClassTree::default(), BUDGET);
     let listen = skyhaul_forward::Listen {
         at: "127.0.0.1:0".parse().unwrap(),
         target: "10.0.0.5:80".parse().unwrap(),
@@ -427,7 +436,8 @@ fn streams_keep_their_class_by_name_when_the_class_tree_changes() {
         let classes = names.iter().map(class).collect();
         ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() }).unwrap()
     };
-    let mut mux = Mux::new(Role::Calling, &tree(&["a", "b", "c"]), ByteCount::mib(1));
+    let mut mux =
+        ForwardStreams::new(SessionEnd::Calling, &tree(&["a", "b", "c"]), ByteCount::mib(1));
     let mut open = |class: &str| {
         let carriage = Carriage { class: class.to_owned(), ..Carriage::default() };
         mux.open(Instant::ZERO, "h:1".parse().unwrap(), &carriage).unwrap()
