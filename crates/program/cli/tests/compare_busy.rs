@@ -46,7 +46,7 @@ impl Drop for Beside {
 }
 
 #[test]
-fn a_run_beside_busy_programs_is_told_and_repeated_and_no_page_is_written_of_it() {
+fn a_run_disturbed_by_busy_programs_is_reported_and_repeated_and_writes_no_page() {
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
         eprintln!("SKIPPED: emulated links need root and /dev/net/tun");
         return;

@@ -17,7 +17,7 @@ use bench::*;
 const FRAME: usize = 892;
 
 #[test]
-fn captures_that_hold_nothing_are_told_apart() {
+fn captures_without_frames_are_reported_with_their_kind() {
     let bench = Bench::new();
     let aligned = std::fs::read(recording(WHOLE_CADUS)).unwrap();
     let unmarked: Vec<u8> =
@@ -39,7 +39,7 @@ fn captures_that_hold_nothing_are_told_apart() {
 }
 
 #[test]
-fn recordings_that_cannot_be_joined_are_told_apart() {
+fn recordings_that_cannot_be_joined_are_reported_with_the_reason() {
     let bench = Bench::new();
     let [npp, aqua] = [CLEAN[0], CLEAN[1]].map(|name| std::fs::read(recording(name)).unwrap());
     let both = [&npp[..], &aqua].concat();
@@ -80,7 +80,7 @@ fn soft(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn packed_bits_taken_for_soft_symbols_are_told() {
+fn packed_bits_taken_for_soft_symbols_are_reported() {
     let bench = Bench::new();
     bench.write("pass.dat", &std::fs::read(recording(CLEAN[0])).unwrap());
     let arguments = ["decode", "pass.dat", "--format", "soft"];
@@ -93,7 +93,7 @@ fn packed_bits_taken_for_soft_symbols_are_told() {
 }
 
 #[test]
-fn files_that_are_no_packets_are_told_apart() {
+fn files_without_packets_are_reported_with_their_kind() {
     let bench = Bench::new();
     bench.write("empty.packets", &[]);
     bench.refused(&["packets", "empty.packets", "--csv"], 1, "", "the packet file is empty");
@@ -126,7 +126,7 @@ fn a_truncated_capture_gives_its_whole_frames_and_says_that_it_was_cut() {
 }
 
 #[test]
-fn two_spacecraft_in_one_stream_are_told_and_kept_apart() {
+fn two_spacecraft_in_one_stream_are_reported_and_kept_apart() {
     let bench = Bench::new();
     let read = |name: &str| std::fs::read(recording(name)).unwrap();
     // Eight frames of the one, then one of the other.
@@ -172,7 +172,7 @@ fn noaa_21(bench: &Bench) -> Vec<u8> {
 }
 
 #[test]
-fn a_packet_length_past_everything_costs_its_own_packet() {
+fn a_packet_length_beyond_the_data_costs_only_its_own_packet() {
     let bench = Bench::new();
     let (frames, clean) = bench.good_frames();
     let whole = clean["vcids"]["16"]["packets"].as_u64().unwrap();
@@ -184,7 +184,7 @@ fn a_packet_length_past_everything_costs_its_own_packet() {
 }
 
 #[test]
-fn a_clock_jump_of_years_is_told_and_the_packets_are_kept() {
+fn a_clock_jump_of_years_is_reported_and_the_packets_are_kept() {
     let bench = Bench::new();
     let (frames, clean) = bench.good_frames();
     let later = with_first_packet(&frames, |packet| {
@@ -217,7 +217,7 @@ fn configurations_with_unknown_keys_and_wrong_units_start_nothing() {
 }
 
 #[test]
-fn classes_deadlines_and_paths_that_cannot_be_are_named_with_their_line() {
+fn impossible_classes_deadlines_and_paths_are_reported_with_their_line() {
     let bench = Bench::new();
     let station = bench.station("127.0.0.1:9");
     for (tables, part) in [
@@ -273,7 +273,7 @@ fn live_packets_that_cannot_be_sent_are_named_with_their_line() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_named_with_those_that_are() {
+fn a_missing_interface_is_reported_with_the_list_of_the_existing_ones() {
     let bench = Bench::new();
     let station = bench.station("127.0.0.1:9");
     bench.write("station.toml", format!("{station}[[path]]\ninterface = \"eth99\"\n").as_bytes());
@@ -309,7 +309,7 @@ fn orders_that_cannot_be_carried_out_say_why() {
 }
 
 #[test]
-fn nodes_started_with_the_other_ones_file_say_so() {
+fn nodes_started_with_the_file_of_the_other_kind_say_so() {
     let bench = Bench::new();
     bench.station("127.0.0.1:9");
     bench.centre("127.0.0.1:0");
@@ -371,7 +371,7 @@ fn folders_that_cannot_be_written_are_named() {
 }
 
 #[test]
-fn a_key_that_is_absent_or_none_is_named() {
+fn a_key_file_that_is_absent_or_holds_no_key_is_named() {
     let bench = Bench::new();
     let station = bench.station("127.0.0.1:9");
     bench.write("station.toml", station.replace("station.key", "absent.key").as_bytes());
@@ -409,7 +409,7 @@ fn a_second_node_in_one_state_folder_is_refused() {
 }
 
 #[test]
-fn keys_and_names_that_do_not_match_are_told_at_both_ends() {
+fn keys_and_names_that_do_not_match_are_reported_at_both_ends() {
     let bench = Bench::new();
     bench.centre("127.0.0.1:0");
     let (mut centre, address) = bench.start_centre();
@@ -449,7 +449,7 @@ fn a_running_station_that_is_refused_keeps_capturing_and_says_why() {
 }
 
 #[test]
-fn a_centre_that_does_not_answer_is_told_in_time() {
+fn a_centre_that_does_not_answer_is_reported_in_time() {
     let bench = Bench::new();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     bench.station(&udp_address(&silent));

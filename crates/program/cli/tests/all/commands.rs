@@ -19,7 +19,7 @@ fn the_documentation_holds_every_configuration_key() {
 }
 
 #[test]
-fn a_wrong_configuration_is_told_in_one_sentence() {
+fn a_wrong_configuration_is_reported_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("node.toml"), "[listen]\nbind = \"0.0.0.0:1\"\nport = 3\n")
         .unwrap();
@@ -36,7 +36,7 @@ fn a_wrong_configuration_is_told_in_one_sentence() {
 }
 
 #[test]
-fn what_would_keep_a_node_from_working_is_a_warning_and_refused_where_that_is_asked_for() {
+fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     let check =
@@ -99,7 +99,7 @@ fn what_would_keep_a_node_from_working_is_a_warning_and_refused_where_that_is_as
 }
 
 #[test]
-fn a_key_is_made_once_shown_again_and_kept_from_others() {
+fn a_key_is_made_once_shown_again_and_readable_by_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let made = skyhaul(&["keygen", "node.key"], folder.path());
@@ -134,7 +134,7 @@ fn a_key_is_made_once_shown_again_and_kept_from_others() {
 }
 
 #[test]
-fn a_wrong_command_line_ends_with_two() {
+fn a_wrong_command_line_ends_with_exit_code_2() {
     for arguments in
         [&["confg"][..], &[], &["config", "check"], &["config", "keys", "--no-such-flag"]]
     {

@@ -105,7 +105,7 @@ fn assert_copied(ended: &Ended) {
 }
 
 #[test]
-fn a_spool_put_back_from_an_older_copy_loses_nothing_of_what_it_captures_without_its_line() {
+fn a_spool_restored_from_an_older_copy_loses_nothing_that_it_captures_without_its_line() {
     let site = Site::new();
     play(&site, 0);
     copy(&site.folder().join("spool"), &site.folder().join("copy"));
@@ -125,7 +125,7 @@ fn a_spool_put_back_from_an_older_copy_loses_nothing_of_what_it_captures_without
 }
 
 #[test]
-fn a_spool_put_back_from_an_older_copy_goes_on_while_its_line_is_up() {
+fn a_spool_restored_from_an_older_copy_goes_on_while_its_line_is_up() {
     let site = Site::new();
     play(&site, 0);
     copy(&site.folder().join("spool"), &site.folder().join("copy"));
@@ -139,7 +139,7 @@ fn a_spool_put_back_from_an_older_copy_goes_on_while_its_line_is_up() {
 }
 
 #[test]
-fn two_stations_that_start_at_once_with_one_key_bring_a_contact_each() {
+fn two_stations_that_start_together_with_one_key_deliver_one_contact_each() {
     let site = Site::new();
     let other = write_other(&site, "other", &channel(1));
     site.write(&channel(0));
@@ -151,7 +151,7 @@ fn two_stations_that_start_at_once_with_one_key_bring_a_contact_each() {
 }
 
 #[test]
-fn a_cloned_station_and_its_original_bring_contacts_of_their_own() {
+fn a_cloned_station_and_its_original_deliver_contacts_of_their_own() {
     let site = Site::new();
     play(&site, 0);
     copy(&site.folder().join("spool"), &site.folder().join("clone"));
@@ -169,7 +169,7 @@ fn a_cloned_station_and_its_original_bring_contacts_of_their_own() {
 
 /// The older of two that stay waits ever longer, and is there again when the newer has gone.
 #[test]
-fn of_two_stations_that_stay_under_one_key_the_newer_is_kept_and_both_ends_tell() {
+fn of_two_stations_with_one_key_the_newer_stays_connected_and_both_ends_report_it() {
     let site = Site::new();
     let newer = write_other(&site, "newer", &channel(1));
     site.write(&channel(0));

@@ -170,7 +170,7 @@ fn a_tree_arrives_with_its_attributes_and_is_not_sent_twice() {
 }
 
 #[test]
-fn a_copy_whose_near_end_is_killed_goes_on_with_what_is_there() {
+fn a_copy_resumes_after_its_near_end_is_killed() {
     let ends = Ends::new(&["--write"]);
     let bytes = noise(48 << 20, 2);
     fs::write(ends.path("near/large"), &bytes).unwrap();
@@ -189,7 +189,7 @@ fn a_copy_whose_near_end_is_killed_goes_on_with_what_is_there() {
 }
 
 #[test]
-fn a_copy_whose_far_end_is_killed_goes_on_by_itself() {
+fn a_copy_resumes_by_itself_after_its_far_end_is_killed() {
     let mut ends = Ends::new(&["--write"]);
     let bytes = noise(48 << 20, 3);
     fs::write(ends.path("near/large"), &bytes).unwrap();
@@ -210,7 +210,7 @@ fn a_copy_whose_far_end_is_killed_goes_on_by_itself() {
 }
 
 #[test]
-fn a_source_that_was_changed_since_is_sent_from_its_beginning() {
+fn a_source_that_changed_since_an_interruption_is_sent_from_its_beginning() {
     let ends = Ends::new(&["--write"]);
     fs::write(ends.path("near/large"), noise(48 << 20, 4)).unwrap();
     let mut copying = ends.start(&["large", "far:"]);
@@ -245,7 +245,7 @@ fn files_are_fetched_by_pattern_and_into_a_folder_that_is_made() {
 }
 
 #[test]
-fn rules_and_a_dry_run_say_what_would_be_copied_and_change_nothing() {
+fn a_dry_run_lists_what_the_rules_select_and_changes_nothing() {
     let ends = Ends::new(&["--write"]);
     fs::create_dir_all(ends.path("near/tree/raw")).unwrap();
     for name in ["a.h5", "b.tmp", "raw/c.h5", "raw/d.dat"] {
@@ -268,7 +268,7 @@ fn rules_and_a_dry_run_say_what_would_be_copied_and_change_nothing() {
 }
 
 #[test]
-fn contents_decide_with_checksum_and_length_and_time_without() {
+fn contents_decide_with_checksum_and_length_and_time_decide_without() {
     let ends = Ends::new(&["--write"]);
     for (end, bytes) in [("near", "one"), ("far", "two")] {
         fs::write(ends.path(end).join("file"), bytes).unwrap();
@@ -341,7 +341,7 @@ fn nothing_outside_the_served_folder_is_read_or_written() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_told_in_a_sentence() {
+fn what_cannot_be_copied_is_reported_in_one_sentence() {
     let ends = Ends::new(&[]);
     fs::write(ends.path("near/file"), "file").unwrap();
     let file = ends.cp(&["file", "far:"]);
@@ -367,7 +367,7 @@ fn what_cannot_be_copied_is_told_in_a_sentence() {
 }
 
 #[test]
-fn a_far_node_with_another_key_is_told_at_once() {
+fn a_far_node_with_another_key_is_reported_at_once() {
     let ends = Ends::new(&["--write"]);
     fs::write(ends.path("near/file"), "file").unwrap();
     let folder = ends.path("near");
@@ -384,7 +384,7 @@ fn a_far_node_with_another_key_is_told_at_once() {
 }
 
 #[test]
-fn single_files_that_fail_do_not_keep_the_others_back() {
+fn files_that_fail_do_not_stop_the_others() {
     let ends = Ends::new(&["--write"]);
     fs::create_dir(ends.path("near/tree")).unwrap();
     for name in ["a", "b", "c"] {
@@ -405,7 +405,7 @@ fn single_files_that_fail_do_not_keep_the_others_back() {
 }
 
 #[test]
-fn names_that_are_kept_for_unfinished_files_are_told_and_not_dropped() {
+fn names_reserved_for_unfinished_files_are_skipped_and_reported() {
     let ends = Ends::new(&["--write"]);
     let odd = [".x.skyhaul-part", ".x.skyhaul-map"];
     fs::create_dir_all(ends.path("near/tree/.folder.skyhaul-part")).unwrap();
@@ -424,7 +424,7 @@ fn names_that_are_kept_for_unfinished_files_are_told_and_not_dropped() {
 }
 
 #[test]
-fn an_interrupted_copy_says_that_it_goes_on() {
+fn an_interrupted_copy_ends_with_exit_code_130() {
     let ends = Ends::new(&["--write"]);
     fs::write(ends.path("near/large"), noise(48 << 20, 7)).unwrap();
     let copying = ends.start(&["large", "far:"]);
@@ -517,36 +517,28 @@ fn a_watched_mirror_follows_what_changes_and_outlives_the_far_end() {
 }
 
 #[test]
-fn a_full_far_disk_is_told_and_leaves_nothing_under_a_name() {
-    small_disk::on_a_small_disk(
-        "a_full_far_disk_is_told_and_leaves_nothing_under_a_name",
-        |disk| {
-            let mut ends = Ends::new(&["--write"]);
-            ends.serving.kill();
-            fs::remove_dir(ends.path("far")).unwrap();
-            fs::create_dir(disk.folder("far")).unwrap();
-            symlink(disk.folder("far"), ends.path("far")).unwrap();
-            ends.serving = serve(ends.folder.path(), &ends.address, &["--write"]);
-            fs::write(ends.path("near/large"), noise(20 << 20, 8)).unwrap();
-            disk.fill(4 << 20);
-            assert_told(
-                &ends.cp(&["large", "far:"]),
-                4,
-                &["large does not fit (No space left on device", "free space"],
-            );
-            // How long a pipe is, nobody knows before.
-            let node = format!("far={}", ends.address);
-            let mut piped =
-                skyhaul(&Ends::arguments(&node, &["-", "far:pipe"]), &ends.path("near"));
-            let output =
-                piped.stdin(fs::File::open(ends.path("near/large")).unwrap()).output().unwrap();
-            assert_told(
-                &output,
-                4,
-                &["pipe cannot be written (No space left on device", "free space"],
-            );
-            assert!(!ends.path("far/large").exists() && !ends.path("far/pipe").exists());
-            assert_no_parts(&ends.path("far"));
-        },
-    );
+fn a_full_far_disk_is_reported_and_leaves_no_partial_file() {
+    small_disk::on_a_small_disk("a_full_far_disk_is_reported_and_leaves_no_partial_file", |disk| {
+        let mut ends = Ends::new(&["--write"]);
+        ends.serving.kill();
+        fs::remove_dir(ends.path("far")).unwrap();
+        fs::create_dir(disk.folder("far")).unwrap();
+        symlink(disk.folder("far"), ends.path("far")).unwrap();
+        ends.serving = serve(ends.folder.path(), &ends.address, &["--write"]);
+        fs::write(ends.path("near/large"), noise(20 << 20, 8)).unwrap();
+        disk.fill(4 << 20);
+        assert_told(
+            &ends.cp(&["large", "far:"]),
+            4,
+            &["large does not fit (No space left on device", "free space"],
+        );
+        // How long a pipe is, nobody knows before.
+        let node = format!("far={}", ends.address);
+        let mut piped = skyhaul(&Ends::arguments(&node, &["-", "far:pipe"]), &ends.path("near"));
+        let output =
+            piped.stdin(fs::File::open(ends.path("near/large")).unwrap()).output().unwrap();
+        assert_told(&output, 4, &["pipe cannot be written (No space left on device", "free space"]);
+        assert!(!ends.path("far/large").exists() && !ends.path("far/pipe").exists());
+        assert_no_parts(&ends.path("far"));
+    });
 }

@@ -14,7 +14,7 @@ const AQUA: &str = CLEAN[1];
 const METOP: &str = CLEAN[2];
 
 #[test]
-fn the_account_is_that_of_independent_decoders() {
+fn the_account_agrees_with_independent_decoders() {
     let files = CLEAN.map(|name| recording(name).display().to_string());
     let arguments: Vec<&str> = files.iter().map(String::as_str).chain(["--json"]).collect();
     let output = decode(&arguments);
@@ -47,7 +47,7 @@ fn the_account_is_that_of_independent_decoders() {
 }
 
 #[test]
-fn frames_and_packets_are_written_as_accounted() {
+fn the_written_frames_and_packets_agree_with_the_account() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let capture = recording(NPP).display().to_string();
@@ -89,7 +89,7 @@ fn a_truncated_capture_gives_the_frames_that_are_whole() {
 }
 
 #[test]
-fn input_that_is_no_capture_is_told_in_one_sentence_and_does_not_keep_others_back() {
+fn input_that_is_not_a_capture_is_reported_in_one_sentence_and_does_not_stop_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (empty, noisy, absent) = (at("empty.dat"), at("noise.dat"), at("absent.dat"));
@@ -225,7 +225,7 @@ fn the_page_of_a_damaged_capture_counts_symbols_and_codewords() {
 }
 
 #[test]
-fn the_strip_of_frames_is_red_by_the_share_of_bad_ones() {
+fn the_colour_of_the_frame_strip_shows_the_share_of_bad_frames() {
     let folder = tempfile::tempdir().unwrap();
     let made = [
         "generate",
@@ -276,7 +276,7 @@ fn bare_frames_have_a_page_that_claims_no_lock() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_does_not_keep_the_account_back() {
+fn a_page_that_cannot_be_written_does_not_suppress_the_account() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("report.html")).unwrap();
     let capture = recording(NPP).display().to_string();
@@ -312,7 +312,7 @@ fn decode(arguments: &[&str]) -> Output {
 /// Bare frames of a spacecraft that no mission describes: of channel 2, but for two strays by
 /// damaged headers.
 #[test]
-fn what_is_not_looked_for_is_said_and_strays_are_not_missing() {
+fn notes_say_what_was_not_extracted_and_stray_frames_are_not_counted_as_missing() {
     let folder = tempfile::tempdir().unwrap();
     let frames = (0..200_u32).flat_map(|at| {
         let (scid, count) = if at % 90 == 60 { (at as u16, 123_456 * at) } else { (231, at) };

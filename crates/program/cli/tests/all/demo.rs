@@ -141,7 +141,7 @@ fn assert_gone(nodes: &[(String, u32)]) {
 }
 
 #[test]
-fn an_interrupt_ends_both_nodes_and_is_told_by_the_exit_code() {
+fn an_interrupt_ends_both_nodes_and_gives_its_own_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let (running, nodes) = playing(folder.path());
     running.signal(Signal::INT);
@@ -152,7 +152,7 @@ fn an_interrupt_ends_both_nodes_and_is_told_by_the_exit_code() {
 }
 
 #[test]
-fn a_node_that_dies_is_named_with_its_last_words() {
+fn a_demo_names_a_node_that_dies_and_shows_its_last_output() {
     let folder = tempfile::tempdir().unwrap();
     let (running, nodes) = playing(folder.path());
     let (_, station) = nodes.iter().find(|(name, _)| name == "station").expect("a station runs");

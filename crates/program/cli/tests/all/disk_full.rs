@@ -176,8 +176,8 @@ fn a_full_station_goes_on_as_soon_as_the_line_makes_room() {
 }
 
 #[test]
-fn time_held_back_is_no_silence_of_the_input() {
-    on_a_small_disk("time_held_back_is_no_silence_of_the_input", |disk| {
+fn time_without_room_does_not_count_as_silence_of_the_input() {
+    on_a_small_disk("time_without_room_does_not_count_as_silence_of_the_input", |disk| {
         // CADUs come one by one, and only a block that is full is handed over: the frame that fills
         // the block which waits for room is the last one read, so that nothing but the clock tells
         // that the input was silent.
@@ -190,8 +190,8 @@ fn time_held_back_is_no_silence_of_the_input() {
 }
 
 #[test]
-fn a_full_station_ends_when_told_and_starts_again_without_room() {
-    on_a_small_disk("a_full_station_ends_when_told_and_starts_again_without_room", |disk| {
+fn a_full_station_ends_on_request_and_starts_again_without_room() {
+    on_a_small_disk("a_full_station_ends_on_request_and_starts_again_without_room", |disk| {
         disk.fill(RESERVE + (1 << 20));
         let folders = Folders { station: Some(disk.folder("station")), ..Folders::default() };
         let mut site = Site::prepare(folders, "", &file_channels());

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn every_page_does_what_it_shows() {
+fn the_commands_of_every_page_work() {
     let mut commands = 0;
     for page in pages() {
         let folder = tempfile::tempdir().unwrap();
@@ -32,7 +32,7 @@ fn every_page_does_what_it_shows() {
 }
 
 #[test]
-fn the_command_page_has_every_command_and_the_program_the_same_exit_codes() {
+fn the_command_page_lists_every_command_and_the_exit_codes_of_the_program() {
     let page = std::fs::read_to_string(docs().join("reference/commands.md")).unwrap();
     let help = output("skyhaul --help", Path::new("."));
     let commands = listed_commands(&help);
@@ -50,7 +50,7 @@ fn the_command_page_has_every_command_and_the_program_the_same_exit_codes() {
 /// What systemd itself says of the unit that the page shows, and of its exposure (20 stands for
 /// 2.0, `OK`).
 #[test]
-fn the_unit_on_the_page_is_sound_and_lets_the_service_do_little() {
+fn the_documented_systemd_unit_is_valid_and_restricts_the_service() {
     let page = std::fs::read_to_string(docs().join("how-to/two-machines.md")).unwrap();
     let (_, unit) = fences(&page)
         .into_iter()

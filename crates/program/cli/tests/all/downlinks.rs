@@ -76,7 +76,7 @@ fn assert_delivered(site: &Site, truth: &Value, channel: &str) -> Value {
 }
 
 #[test]
-fn a_downlink_with_a_parity_check_code_goes_from_soft_symbols_to_the_packet_file() {
+fn a_downlink_with_an_ldpc_code_goes_from_soft_symbols_to_the_packet_file() {
     let site = Site::with("form = \"packets\"\n");
     let code =
         "randomiser = \"ccsds255\"\n[coding.ldpc]\ncode = \"ar4ja\"\nrate = \"1/2\"\nk = 4096\n";
@@ -88,7 +88,7 @@ fn a_downlink_with_a_parity_check_code_goes_from_soft_symbols_to_the_packet_file
 }
 
 #[test]
-fn frames_that_say_their_own_length_go_from_the_station_to_the_packet_file() {
+fn variable_length_frames_go_from_the_station_to_the_packet_file() {
     let site = Site::with("form = \"packets\"\ncadu_files = true\n");
     let frame = "kind = \"uslp\"\nlength = 900\nvariable_length = true\ntruncated_length = \
                 40\ninsert_zone = 4\nfecf = true";

@@ -64,7 +64,7 @@ fn where_udp_is_blocked_the_contact_arrives_over_tcp_and_status_says_why() {
 }
 
 #[test]
-fn a_path_that_is_to_go_over_tcp_does_so_at_once() {
+fn a_path_configured_for_tcp_uses_it_at_once() {
     let paths = contact_arrives("[[path]]\ntransport = \"tcp\"\n");
     let [tcp] = paths.as_array().unwrap().as_slice() else { panic!("{paths}") };
     assert_eq!((&tcp["over"], &tcp["state"]), (&"tcp".into(), &"active".into()), "{paths}");
@@ -142,7 +142,7 @@ fn states(paths: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn where_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_an_alarm_says_so() {
+fn when_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_an_alarm_says_so() {
     let changing = Changing::new();
     let mut station = changing.under_way();
     changing.change(&LinkConfig { largest: Some(ByteCount::new(1_400)), ..line() });
@@ -159,7 +159,7 @@ fn where_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_
 }
 
 #[test]
-fn where_no_full_packet_of_any_size_arrives_in_mid_session_tcp_carries_the_contact() {
+fn when_no_full_packet_of_any_size_arrives_in_mid_session_tcp_carries_the_contact() {
     let changing = Changing::new();
     let _station = changing.under_way();
     changing.change(&LinkConfig { largest: Some(ByteCount::new(1_000)), ..line() });
@@ -174,7 +174,7 @@ fn where_no_full_packet_of_any_size_arrives_in_mid_session_tcp_carries_the_conta
 }
 
 #[test]
-fn where_udp_is_cut_in_mid_session_it_is_silent_tcp_is_called_at_once_and_left_when_udp_is_back() {
+fn when_udp_is_cut_in_mid_session_tcp_takes_over_at_once_until_udp_is_back() {
     let changing = Changing::new();
     let mut station = changing.under_way();
     changing.change(&LinkConfig { loss: Loss::Independent(Probability::ONE), ..line() });

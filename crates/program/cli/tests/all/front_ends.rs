@@ -72,7 +72,7 @@ fn play(site: &Site, datagrams: &[Vec<u8>], address: &str) {
 }
 
 #[test]
-fn packets_bring_their_bits_and_the_time_of_their_reception() {
+fn vita49_packets_give_their_bits_and_their_reception_times() {
     let (site, station, address) = site_of_packets();
     let capture = std::fs::read(recording(DAMAGED)).unwrap();
     let datagrams: Vec<Vec<u8>> =
@@ -116,7 +116,7 @@ fn lost_and_late_packets_are_counted_and_cost_no_more_than_their_frames() {
 }
 
 #[test]
-fn samples_in_place_of_symbols_are_an_alarm_that_says_what_is_missing() {
+fn samples_instead_of_symbols_raise_an_alarm_that_says_what_is_missing() {
     let (site, _station, address) = site_of_packets();
     let difi = 1 << 63 | 1 << 61 | 7 << 38 | 7 << 32;
     play(&site, &[context(difi), data(0, &[1; PAYLOAD])], &address);
@@ -151,7 +151,7 @@ fn soft_symbols_of_either_convention_give_the_same_frames() {
 }
 
 #[test]
-fn packets_from_what_gives_none_are_refused() {
+fn the_format_vita49_is_refused_for_inputs_without_packets() {
     let folder = tempfile::tempdir().unwrap();
     let head = "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"state\"\n[centre]\nname = \
                \"c\"\naddress = \"127.0.0.1:9\"\n\
@@ -168,7 +168,7 @@ fn packets_from_what_gives_none_are_refused() {
 /// A file and a stream over TCP that go over from one spacecraft to another without a pause: two
 /// contacts.
 #[test]
-fn another_downlink_without_a_break_is_another_contact() {
+fn a_second_downlink_without_a_pause_begins_another_contact() {
     let site = Site::new();
     let both = [CLEAN[0], CLEAN[1]].map(|name| std::fs::read(recording(name)).unwrap()).concat();
     std::fs::write(site.folder().join("both.dat"), &both).unwrap();

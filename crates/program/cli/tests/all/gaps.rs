@@ -123,7 +123,7 @@ fn account(site: &Site, path: &Value) -> Value {
 /// The test of the promise: 1 % of frames lost at random, all back with no operator, each asked for
 /// once.
 #[test]
-fn frames_lost_at_random_come_back_from_the_recording_by_themselves() {
+fn frames_lost_at_random_are_recovered_from_the_recording_without_an_operator() {
     let mut site = Site::new();
     let (file, damaged) = downlink(site.folder(), 4_000);
     let (_relay, way) = relay(&site);
@@ -242,7 +242,7 @@ fn without_a_recording_the_centre_says_why_frames_stay_missing_also_after_a_kill
 }
 
 #[test]
-fn what_a_station_did_not_look_for_comes_when_an_operator_has_it_asked_for_again() {
+fn frames_that_a_station_did_not_search_arrive_when_an_operator_requests_them_again() {
     let site = Site::new();
     let (file, _) = downlink(site.folder(), 1_000);
     let channel = channel(&file, "record_raw = true\n");
@@ -282,7 +282,7 @@ fn what_a_station_did_not_look_for_comes_when_an_operator_has_it_asked_for_again
 /// Either end is killed while a contact goes on of which frames are being found: everything is back
 /// in the end. The downlink stands still meanwhile, however slow the machine is.
 #[test]
-fn a_refill_in_which_station_and_centre_are_killed_brings_everything_all_the_same() {
+fn a_recovery_of_gaps_is_complete_although_station_and_centre_are_killed() {
     let mut site = Site::new();
     let (file, _) = downlink(site.folder(), 4_000);
     let bytes = std::fs::read(file).unwrap();

@@ -45,7 +45,7 @@ fn a_hundred_thousand_frames_of_noaa_21_are_decoded_as_they_were_sent() {
 }
 
 #[test]
-fn errors_cost_what_the_truth_says() {
+fn decoding_loses_what_the_truth_file_says() {
     let folder = tempfile::tempdir().unwrap();
     let errors = [
         "--correctable",
@@ -84,7 +84,7 @@ fn errors_cost_what_the_truth_says() {
 }
 
 #[test]
-fn a_description_says_mission_packets_and_errors() {
+fn a_description_sets_mission_packets_and_errors() {
     let folder = tempfile::tempdir().unwrap();
     let mission = "name = \"own\"\ntitle = \"Own\"\nscids = [40000]\n[frame]\nkind = \
                   \"uslp\"\nlength = 892\nfecf = true\n\
@@ -128,7 +128,7 @@ fn a_downlink_goes_to_standard_output_and_over_tcp_alike() {
 }
 
 #[test]
-fn symbols_with_noise_come_back_as_what_was_sent() {
+fn noisy_symbols_decode_to_what_was_sent() {
     let folder = tempfile::tempdir().unwrap();
     let parity = "name = \"parity\"\ntitle = \"Parity\"\nscids = [77]\n[frame]\nkind = \
                  \"tm\"\nlength = 512\n\

@@ -102,7 +102,7 @@ fn slices_of_a_contact_arrive_while_it_goes_on_and_hold_all_that_it_brings() {
 }
 
 #[test]
-fn cut_packets_are_filled_up_where_the_product_says_so_in_slices_and_windows_too() {
+fn cut_packets_are_padded_if_the_product_says_so_in_slices_and_windows_too() {
     let site = Site::with(
         "time = true\nwait = \"0 s\"\n[[product]]\nname = \"viirs-science\"\nfill = \
         \"pad\"\n[[expedited]]\nslice = \"1 h\"\n",
@@ -199,7 +199,7 @@ fn delivered() -> (Site, Vec<Value>) {
 }
 
 #[test]
-fn what_a_consumer_refuses_is_handed_over_again_and_nothing_else() {
+fn only_what_a_consumer_refuses_is_delivered_again() {
     let (site, all) = delivered();
     let out = site.folder().join("out");
     for delivery in &all {

@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
 
 #[test]
-fn nodes_killed_at_any_moment_lose_nothing_and_double_nothing() {
+fn nodes_killed_at_any_moment_lose_nothing_and_duplicate_nothing() {
     let wanted = number("SKYHAUL_KILLS").unwrap_or(12);
     let seed = number("SKYHAUL_SEED").unwrap_or(1);
     println!("seed {seed}");

@@ -41,7 +41,7 @@ fn folder(scenario: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_file_is_run_and_its_page_written() {
+fn a_scenario_file_runs_and_its_page_is_written() {
     let folder = folder(TINY);
     let output = lab(&["run", "tiny.toml", "--report", "out/of/it"], folder.path());
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -52,7 +52,7 @@ fn a_file_is_run_and_its_page_written() {
 }
 
 #[test]
-fn json_is_the_same_each_time_but_for_the_time_taken() {
+fn json_is_the_same_in_each_run_except_for_the_time_taken() {
     let folder = folder(TINY);
     let run = |jobs| {
         let output = lab(&["run", "tiny.toml", "--json", "--jobs", jobs], folder.path());
@@ -69,7 +69,7 @@ fn json_is_the_same_each_time_but_for_the_time_taken() {
 }
 
 #[test]
-fn a_missed_bar_ends_with_one_and_the_result_is_shown_all_the_same() {
+fn a_missed_bar_ends_with_exit_code_1_and_the_result_is_still_shown() {
     let folder = folder(&TINY.replace("0.97", "1.5"));
     let output = lab(&["run", "tiny.toml"], folder.path());
     assert_eq!(output.status.code(), Some(1));
@@ -88,7 +88,7 @@ fn cells_are_selected_by_their_labels() {
 }
 
 #[test]
-fn what_cannot_be_run_is_told_in_one_sentence() {
+fn what_cannot_be_run_is_reported_in_one_sentence() {
     let folder = folder(&TINY.replace("rtt =", "rrt ="));
     std::fs::write(folder.path().join("right.toml"), TINY).unwrap();
     std::fs::write(folder.path().join("binary.toml"), [0xff, 0xfe]).unwrap();
@@ -114,7 +114,7 @@ fn what_cannot_be_run_is_told_in_one_sentence() {
 }
 
 #[test]
-fn the_list_has_each_scenario_with_its_time_and_the_kinds_their_figures() {
+fn the_list_shows_each_scenario_with_its_duration_and_each_kind_with_its_figures() {
     let list = text(&lab(&["list"], Path::new(".")).stdout);
     for name in ["line", "adaptive", "over-quic"] {
         assert!(

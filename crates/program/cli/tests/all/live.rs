@@ -115,7 +115,7 @@ fn by_tshark(file: &Path, port: u16) -> Option<Vec<[u16; 3]>> {
 }
 
 #[test]
-fn packets_go_on_as_they_arrive_each_as_one_datagram() {
+fn live_packets_are_sent_as_they_arrive_each_in_one_datagram() {
     let (all, all_port) = receiver();
     let (some, some_port) = receiver();
     // So slow that a reader which has to wait for the processor loses nothing.
@@ -168,7 +168,7 @@ fn packets_go_on_as_they_arrive_each_as_one_datagram() {
 }
 
 #[test]
-fn what_the_rate_has_no_room_for_is_left_out_and_counted() {
+fn live_packets_above_the_rate_are_left_out_and_counted() {
     let (socket, port) = receiver();
     let site =
         Site::with(&format!("[[live]]\nto = \"udp:127.0.0.1:{port}\"\nrate = \"8 kbit/s\"\n"));

@@ -55,7 +55,7 @@ fn assert_ends(site: Site) {
 }
 
 #[test]
-fn a_log_that_nobody_reads_stops_no_session_and_tells_what_it_dropped_when_it_is_read_again() {
+fn a_log_that_nobody_reads_stops_no_session_and_later_says_what_it_dropped() {
     let (reader, writer) = full();
     let mut site = site(writer, "trace");
     assert_serves(&mut site);
@@ -76,7 +76,7 @@ fn a_log_that_nobody_reads_stops_no_session_and_tells_what_it_dropped_when_it_is
 }
 
 #[test]
-fn a_log_whose_reader_is_gone_ends_nothing() {
+fn a_service_goes_on_when_the_reader_of_its_log_is_gone() {
     let mut site = site(broken(), "info");
     assert_serves(&mut site);
     assert_ends(site);
@@ -170,7 +170,7 @@ fn copied(folder: &Path, address: &str, name: &str) -> bool {
 }
 
 #[test]
-fn files_are_served_whoever_reads_what_is_printed() {
+fn files_are_served_although_nobody_reads_the_output() {
     let (output, log) = (full(), full());
     assert_files_served(output.1, log.1);
     assert_files_served(broken(), broken());
@@ -196,7 +196,7 @@ fn a_relay_goes_on_when_nobody_reads_what_it_prints() {
 }
 
 #[test]
-fn what_ends_a_service_is_told_where_there_is_a_reader() {
+fn the_reason_why_a_service_ends_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap().to_string();

@@ -16,7 +16,7 @@ fingerprint = \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef012345678
 [line]\nrate = \"93 Mbit/s\"\n\n[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\n";
 
 #[test]
-fn a_node_is_not_started_with_the_other_ends_file_or_without_its_key() {
+fn a_node_does_not_start_with_the_file_of_the_other_kind_or_without_its_key() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("centre.toml"), CENTRE).unwrap();
     std::fs::write(folder.path().join("station.toml"), STATION).unwrap();
@@ -40,7 +40,7 @@ fn a_node_is_not_started_with_the_other_ends_file_or_without_its_key() {
 }
 
 #[test]
-fn asking_a_node_that_does_not_run_says_so() {
+fn status_says_that_a_node_is_not_running() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("centre.toml"), CENTRE).unwrap();
     for arguments in
@@ -52,7 +52,7 @@ fn asking_a_node_that_does_not_run_says_so() {
 }
 
 #[test]
-fn a_station_sends_a_file_and_ends_and_status_says_what_became_of_it() {
+fn a_station_sends_a_file_and_ends_and_status_shows_the_result() {
     let site = Site::new();
     site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{}", channel("")));
     assert_eq!(site.start().end().code, Some(0));
@@ -65,7 +65,7 @@ fn a_station_sends_a_file_and_ends_and_status_says_what_became_of_it() {
 }
 
 #[test]
-fn a_status_has_contact_times_and_is_shown_again_while_it_is_watched() {
+fn status_shows_contact_times_and_repeats_while_it_is_watched() {
     let site = Site::new();
     site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{}", channel("")));
     assert_eq!(site.start().end().code, Some(0));

@@ -29,7 +29,7 @@ fn receiving(out: &str, folder: &Path) -> (Running, String) {
 }
 
 #[test]
-fn files_arrive_whole_and_each_end_says_what_it_knows() {
+fn files_arrive_complete_and_each_end_reports_what_it_knows() {
     let (folder, content) = folder(3_000_000);
     std::fs::write(folder.path().join("empty.txt"), "").unwrap();
     let (far, address) = receiving("in", folder.path());
@@ -72,7 +72,7 @@ fn files_arrive_whole_and_each_end_says_what_it_knows() {
 }
 
 #[test]
-fn what_no_repair_brings_back_is_named_kept_and_brought_by_a_repetition() {
+fn files_beyond_repair_are_named_and_kept_and_completed_by_a_repetition() {
     let (folder, content) = folder(2_000_000);
     // The relay loses far more than is assumed.
     let relayed = |repeat: &str, out: &str| {
@@ -126,7 +126,7 @@ fn what_no_repair_brings_back_is_named_kept_and_brought_by_a_repetition() {
 }
 
 #[test]
-fn perf_says_at_the_receiving_end_what_came() {
+fn perf_reports_at_the_receiving_end_what_arrived() {
     let (folder, _) = folder(10);
     let serve = ["perf", "serve", "--bind", "127.0.0.1:0", "--one-way", "pass.key", "--once"];
     let (far, address) = listening(&serve, folder.path());
@@ -160,7 +160,7 @@ fn perf_says_at_the_receiving_end_what_came() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_to_do() {
+fn impossible_values_are_refused_with_what_to_do() {
     let (folder, _) = folder(10);
     let cases: [(&[&str], i32, &[&str]); 5] = [
         (

@@ -92,7 +92,7 @@ fn construction_record() -> Vec<u8> {
 }
 
 #[test]
-fn a_construction_record_is_shown_as_what_it_says() {
+fn a_construction_record_is_shown_with_its_contents() {
     let folder = tempfile::tempdir().unwrap();
     let name = "P1570801AAAAAAAAAAAAAT24341173820000.PDS";
     let bytes = construction_record();
@@ -197,7 +197,7 @@ fn the_files_of_the_data_set_hold_what_independent_readers_found() {
 }
 
 #[test]
-fn a_products_name_tells_the_mission_and_so_the_times() {
+fn the_name_of_a_product_gives_its_mission_and_so_the_times() {
     let name = WHOLE[0];
     let folder = tempfile::tempdir().unwrap();
     let Some(known) = shared::read("expected.json") else { return };
@@ -213,7 +213,7 @@ fn a_products_name_tells_the_mission_and_so_the_times() {
 }
 
 #[test]
-fn a_file_with_something_before_each_packet_is_no_packet_file() {
+fn a_file_with_extra_bytes_before_each_packet_is_not_a_packet_file() {
     let path = shared::path("l0/suda_sciData_2022_130_17_41_53.spl");
     if shared::read("l0/suda_sciData_2022_130_17_41_53.spl").is_none() {
         return;
@@ -223,7 +223,7 @@ fn a_file_with_something_before_each_packet_is_no_packet_file() {
 }
 
 #[test]
-fn decoded_packets_are_what_the_account_of_the_capture_says() {
+fn decoded_packets_agree_with_the_account_of_the_capture() {
     let pass = Pass::new();
     let found = summary(&[pass.file], pass.path());
     let known = &expected(CLEAN[0])["vcids"]["16"];
@@ -280,7 +280,7 @@ fn packets_are_chosen_by_application_and_time_and_number() {
 }
 
 #[test]
-fn packets_of_a_group_go_with_its_first_which_alone_has_a_time() {
+fn a_selection_by_time_takes_a_group_by_the_time_of_its_first_packet() {
     let bench = tempfile::tempdir().unwrap();
     let start: Utc = Utc::from_day(20_063, Duration::ZERO);
     let parts = [Grouping::First, Grouping::Continuation, Grouping::Last];
@@ -320,7 +320,7 @@ fn packets_of_a_group_go_with_its_first_which_alone_has_a_time() {
 }
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn packets_are_read_from_standard_input_too() {
     let pass = Pass::new();
     let file = std::fs::File::open(pass.path().join(pass.file)).unwrap();
     let mut command =
@@ -332,7 +332,7 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
-fn damage_is_told_with_its_place_and_the_other_packets_are_read() {
+fn damage_is_reported_with_its_place_and_the_other_packets_are_read() {
     let pass = Pass::new();
     let all = pass.lines(&[]);
     let place = |at: usize| all[at]["offset"].as_u64().unwrap() as usize;
@@ -359,7 +359,7 @@ fn damage_is_told_with_its_place_and_the_other_packets_are_read() {
 }
 
 #[test]
-fn parquet_files_hold_what_the_lines_say() {
+fn parquet_files_hold_the_same_values_as_the_lines() {
     let Some(python) = python::python() else { return };
     let pass = Pass::new();
     let encapsulation =

@@ -72,7 +72,7 @@ fn assert_no_run(output: &Output, exit: i32, parts: &[&str]) {
 }
 
 #[test]
-fn what_is_sent_is_delivered_counted_and_timed_at_both_ends() {
+fn perf_delivers_counts_and_times_data_at_both_ends() {
     let here = Path::new(".");
     let serving = Serving::start(&["--insecure-test", "--once"], here);
     let output = send(
@@ -116,7 +116,7 @@ fn what_is_sent_is_delivered_counted_and_timed_at_both_ends() {
 }
 
 #[test]
-fn the_same_in_words_over_a_declared_path_with_large_packets() {
+fn perf_prints_a_text_report_of_a_declared_path_with_large_packets() {
     let here = Path::new(".");
     let serving = Serving::start(&["--insecure-test", "--once", "--mtu", "9000 B"], here);
     let path = format!("127.0.0.1:0={}", serving.address());
@@ -131,7 +131,7 @@ fn the_same_in_words_over_a_declared_path_with_large_packets() {
 }
 
 #[test]
-fn a_stream_with_a_deadline_has_two_paths_to_go_over() {
+fn a_stream_with_a_deadline_goes_over_two_paths() {
     let here = Path::new(".");
     let serving = Serving::start(&["127.0.0.1:0", "--insecure-test", "--once"], here);
     let paths: Vec<String> =
@@ -163,7 +163,7 @@ fn a_stream_with_a_deadline_has_two_paths_to_go_over() {
 /// where no more than that waits, it is given nothing. It is as fast as the other, twenty times as
 /// long, and has had time to find its rate.
 #[test]
-fn a_path_of_a_longer_round_trip_is_used_beside_a_short_one() {
+fn a_path_with_a_long_round_trip_is_used_beside_a_path_with_a_short_one() {
     let here = Path::new(".");
     let serving = Serving::start(&["127.0.0.1:0", "--insecure-test", "--once"], here);
     let relays =
@@ -220,7 +220,7 @@ fn lanes_carry_one_stream_between_two_ends() {
 }
 
 #[test]
-fn a_key_is_taken_from_its_file_and_a_stranger_is_refused() {
+fn perf_reads_the_key_from_its_file_and_refuses_a_stranger() {
     let folder = tempfile::tempdir().unwrap();
     let keys = ["serving.key", "sending.key", "stranger.key"]
         .map(|file| printed(&["keygen", file], folder.path()).trim().to_owned());
@@ -237,7 +237,7 @@ fn a_key_is_taken_from_its_file_and_a_stranger_is_refused() {
 }
 
 #[test]
-fn keys_are_made_up_only_where_it_is_said_to_be_insecure() {
+fn perf_needs_keys_unless_the_test_is_declared_insecure() {
     let here = Path::new(".");
     let help = "--insecure-test on both ends";
     assert_no_run(&send(&["--to", "127.0.0.1:9"], here), 2, &["the keys are missing", help]);
@@ -249,7 +249,7 @@ fn keys_are_made_up_only_where_it_is_said_to_be_insecure() {
 }
 
 #[test]
-fn the_key_that_everybody_knows_is_warned_of_and_does_not_leave_loopback_unasked() {
+fn perf_warns_of_the_public_test_key_and_does_not_use_it_beyond_loopback_unasked() {
     let here = Path::new(".");
     let serving = Serving::start(&["--insecure-test", "--once"], here);
     let sent = send(&["--to", serving.address(), "--insecure-test", "--bytes", "100 kB"], here);
@@ -291,7 +291,7 @@ fn a_key_that_others_may_read_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_to_write() {
+fn impossible_flags_are_refused_with_what_to_write() {
     let taken = ["--path", "127.0.0.1:4711=127.0.0.1:4710", "--lanes", "2", "--insecure-test"];
     assert_no_run(
         &send(&taken, Path::new(".")),
@@ -324,7 +324,7 @@ fn fingerprint(digit: char) -> String {
 }
 
 #[test]
-fn a_run_goes_over_tcp_where_that_is_asked_for_and_automatically_over_udp_where_that_answers() {
+fn a_run_uses_tcp_on_request_and_with_auto_udp_if_it_answers() {
     let here = Path::new(".");
     for (transport, over) in [("tcp", "tcp"), ("auto", "udp"), ("udp", "udp")] {
         let serving = Serving::start(&["--tcp", "--insecure-test", "--once"], here);
@@ -351,7 +351,7 @@ fn a_port_without_a_serving_end_refuses_a_call_over_tcp_at_once() {
 }
 
 #[test]
-fn senders_under_classes_are_told_apart_at_the_far_end() {
+fn the_far_end_counts_the_senders_of_each_class_separately() {
     let here = Path::new(".");
     let serving = Serving::start(&["--insecure-test", "--once"], here);
     let classes = [
@@ -393,7 +393,7 @@ fn senders_under_classes_are_told_apart_at_the_far_end() {
 }
 
 #[test]
-fn classes_that_cannot_be_are_refused_before_anything_is_sent() {
+fn impossible_classes_are_refused_before_anything_is_sent() {
     let here = Path::new(".");
     for (class, part) in [
         ("a:rate=3mbit", "`rate` is not known"),

@@ -22,7 +22,7 @@ fn probe(arguments: &[&str], folder: &Path) -> Output {
 }
 
 #[test]
-fn a_survey_finds_the_loopback_interface_and_its_account_closes() {
+fn a_survey_finds_the_loopback_interface_and_its_counts_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let mut far = serve(&[], folder.path());
     let address = far.address();
@@ -70,7 +70,7 @@ fn a_survey_finds_the_loopback_interface_and_its_account_closes() {
 }
 
 #[test]
-fn a_far_end_that_is_absent_none_or_of_another_version_is_told() {
+fn a_far_end_that_is_absent_foreign_or_of_another_version_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     // A port that nobody has: one that was just given back.
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -91,7 +91,7 @@ fn a_far_end_that_is_absent_none_or_of_another_version_is_told() {
 }
 
 #[test]
-fn sweep_loss_and_paths_say_what_their_schemas_say() {
+fn the_results_of_sweep_loss_and_paths_fit_their_schemas() {
     let folder = tempfile::tempdir().unwrap();
     let mut far = serve(&[], folder.path());
     let address = far.address();
@@ -147,7 +147,7 @@ fn sweep_loss_and_paths_say_what_their_schemas_say() {
 }
 
 #[test]
-fn a_line_is_watched_through_a_gap() {
+fn a_probe_watches_a_line_through_an_outage() {
     let folder = tempfile::tempdir().unwrap();
     let mut far = serve(&[], folder.path());
     let address = far.address();
@@ -224,7 +224,7 @@ fn what_cannot_be_measured_is_refused_before_it_begins() {
 }
 
 #[test]
-fn a_machine_that_cannot_do_what_is_asked_says_so_before() {
+fn a_probe_reports_missing_abilities_of_the_machine_before_it_begins() {
     let folder = tempfile::tempdir().unwrap();
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let output = probe(&[&free, "--max-rate", "900 Gbit/s"], folder.path());
@@ -238,7 +238,7 @@ fn a_machine_that_cannot_do_what_is_asked_says_so_before() {
 }
 
 #[test]
-fn the_page_of_messages_has_what_a_probe_says() {
+fn the_messages_page_lists_the_messages_of_the_probe() {
     let page = include_str!("../../../../../docs/reference/messages.md");
     for sentence in [
         "nobody listens there",
@@ -284,7 +284,7 @@ impl UdpResult {
 }
 
 #[test]
-fn what_reads_iperf3s_result_reads_ours() {
+fn a_reader_of_iperf3_results_reads_ours() {
     let folder = tempfile::tempdir().unwrap();
     let mut far = serve(&[], folder.path());
     let output = probe(

@@ -225,7 +225,7 @@ fn files_that_overlap_make_one_record_without_copies() {
 }
 
 #[test]
-fn the_diary_of_two_real_hours_makes_its_granules_and_comes_out_again() {
+fn a_diary_of_two_real_hours_is_packed_into_granules_and_unpacked_again() {
     let Some((python, libraries)) = tools() else { return };
     let source = "l0/P1590011AAAAAAAAAAAAAT21099051420501.PDS";
     let Some(packets) = shared::read(source) else { return };
@@ -411,7 +411,7 @@ fn a_windows_records_are_made_again_with_a_later_creation_time_when_data_comes_l
 }
 
 #[test]
-fn what_cannot_be_done_is_said_with_what_to_do() {
+fn impossible_requests_are_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("text.h5"), "no HDF5 file").unwrap();
     std::fs::write(folder.path().join("empty.packets"), "").unwrap();

@@ -122,7 +122,7 @@ fn assert_account(account: &Value, found: &Value, context: &str) {
 }
 
 #[test]
-fn independent_readers_find_in_packet_files_what_the_account_and_other_decoders_say() {
+fn independent_readers_of_packet_files_agree_with_the_account_and_other_decoders() {
     let Some(python) = python::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let captures = CLEAN.into_iter().chain([WHOLE_CADUS, DAMAGED, IMPAIRED]);
@@ -173,7 +173,7 @@ fn a_changed_byte_in_a_packet_file_is_seen_by_every_reader() {
 }
 
 #[test]
-fn packet_files_of_other_missions_are_read_as_independent_readers_do() {
+fn packet_files_of_other_missions_agree_with_independent_readers() {
     let Some(known) = shared::read("expected.json") else { return };
     let known: BTreeMap<String, Value> = serde_json::from_slice(&known).unwrap();
     let known: Vec<_> = known
@@ -199,7 +199,7 @@ fn packet_files_of_other_missions_are_read_as_independent_readers_do() {
 }
 
 #[test]
-fn an_independent_reader_cuts_frames_that_say_their_own_length_alike() {
+fn an_independent_reader_splits_variable_length_frames_in_the_same_way() {
     let Some(python) = python::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mission = "name = \"own\"\ntitle = \"Own\"\nscids = [40000]\n[frame]\nkind = \

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
-fn the_readmes_applications_do_what_it_says() {
+fn the_application_examples_of_the_readme_work() {
     for tool in ["curl", "python3", "timeout", "bash"] {
         if Command::new(tool)
             .arg("--version")

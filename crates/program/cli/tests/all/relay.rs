@@ -42,7 +42,7 @@ fn datagrams_cross_both_ways_and_are_counted_at_the_end() {
 }
 
 #[test]
-fn a_port_in_use_is_told_in_one_sentence() {
+fn a_port_in_use_is_reported_in_one_sentence() {
     let taken = socket();
     let address = taken.local_addr().unwrap().to_string();
     refused(&["--listen", &address, "--to", "127.0.0.1:9"], 3, &[&address, "in use; help: "]);
@@ -64,7 +64,7 @@ fn an_impossible_line_is_refused_with_what_to_write() {
 }
 
 #[test]
-fn the_file_of_the_documentation_is_taken_and_a_wrong_key_refused_with_its_line() {
+fn the_file_of_the_documentation_is_accepted_and_a_wrong_key_is_refused_with_its_line() {
     let page = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../../docs/how-to/relay.md"

@@ -24,7 +24,7 @@ fn recorded() -> Site {
 }
 
 #[test]
-fn what_was_recorded_plays_into_another_station_which_finds_the_same_frames() {
+fn a_recording_plays_into_another_station_which_finds_the_same_frames() {
     let first = recorded();
     let capture = std::fs::read(recording(DAMAGED)).unwrap();
     let kept = std::fs::read(first.folder().join("spool/raw/x/00000000000000000000.raw")).unwrap();
@@ -97,7 +97,7 @@ fn a_recording_goes_to_a_file_a_client_and_datagrams_and_spans_are_cut() {
 }
 
 #[test]
-fn an_interrupt_ends_a_replay_and_says_how_far_it_was() {
+fn an_interrupt_ends_a_replay_which_reports_how_far_it_was() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("long.dat"), [7; 100_000]).unwrap();
     let arguments = ["replay", "long.dat", "--rate", "8kbit", "--output", "out.dat", "--json"];
@@ -116,7 +116,7 @@ fn an_interrupt_ends_a_replay_and_says_how_far_it_was() {
 }
 
 #[test]
-fn what_cannot_be_played_is_said() {
+fn what_cannot_be_played_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     std::fs::write(at.join("pass.dat"), [0; 100]).unwrap();

@@ -74,7 +74,7 @@ fn recordings_damaged_cut_and_shifted_give_every_frame_once() {
 }
 
 #[test]
-fn bare_frames_that_each_recording_lacks_elsewhere_come_together_whole() {
+fn recordings_that_lack_different_bare_frames_give_all_of_them_together() {
     let folder = tempfile::tempdir().unwrap();
     let frames = folder.path().join("frames.bin");
     let whole = run_decode(&[&shown(&recording(WHOLE)), "--json", "--frames-out", &shown(&frames)]);
@@ -109,7 +109,7 @@ fn bare_frames_that_each_recording_lacks_elsewhere_come_together_whole() {
 }
 
 #[test]
-fn a_single_recording_is_as_without() {
+fn a_single_recording_decodes_alike_with_and_without_select() {
     let file = recording(DAMAGED);
     let alone = run_decode(&[&shown(&file), "--json"]);
     let with = run_decode(&[&shown(&file), "--json", "--select"]);
@@ -118,7 +118,7 @@ fn a_single_recording_is_as_without() {
 }
 
 #[test]
-fn text_page_and_packets_say_what_each_recording_gave() {
+fn text_page_and_packets_show_what_each_recording_contributed() {
     let folder = tempfile::tempdir().unwrap();
     let files = [DAMAGED, IMPAIRED].map(|name| shown(&recording(name)));
     let pages = shown(folder.path());
@@ -160,7 +160,7 @@ fn recordings_of_different_missions_are_refused_with_both_names() {
 }
 
 #[test]
-fn a_recording_that_holds_nothing_is_told_of_and_does_not_keep_the_other_back() {
+fn an_empty_recording_is_reported_and_does_not_stop_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let [silent, empty] = ["silent.dat", "empty.dat"].map(|name| folder.path().join(name));
     std::fs::write(&silent, noise(200_000)).unwrap();

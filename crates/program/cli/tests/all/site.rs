@@ -38,7 +38,7 @@ const CLASSES: &str = "[[class]]\nname = \"live\"\nguarantee = \"20 Mbit/s\"\npr
 const CHANNEL: &str = "rate = \"1 Mbit/s\"\nclass = \"live\"\ndeadline = \"30 s\"\n";
 
 #[test]
-fn a_contact_beside_a_mirror_a_stream_and_connections_of_one_session_is_as_it_is_alone() {
+fn a_contact_is_unchanged_by_a_mirror_a_stream_and_connections_in_its_session() {
     let alone = Pair::prepare("", "");
     alone.station(&pair::channel(""));
     let _nodes = alone.start_both();
@@ -120,7 +120,7 @@ fn assert_streamed(station: &Value, centre: &Value, frames: u64) {
 }
 
 #[test]
-fn when_the_centre_is_killed_connections_are_reset_and_all_go_on_over_the_next_session() {
+fn after_a_kill_of_the_centre_connections_are_reset_and_everything_resumes_in_the_next_session() {
     let there = Echo::start();
     let pair = Pair::prepare(&format!("allow = [\"127.0.0.1:*\"]\n{FILES}{SINKS}"), "");
     let source = Tree::make(&pair.folder().join("source"));
@@ -168,7 +168,7 @@ fn when_the_centre_is_killed_connections_are_reset_and_all_go_on_over_the_next_s
 }
 
 #[test]
-fn a_mirror_that_the_centre_has_no_folder_for_is_refused_with_what_to_do() {
+fn a_mirror_without_a_folder_at_the_centre_is_refused_with_what_to_do() {
     let pair = Pair::prepare("", "");
     let _source = Tree::make(&pair.folder().join("source"));
     pair.station(&format!("{CLASSES}{MIRROR}{}", pair::channel("")));

@@ -177,7 +177,7 @@ fn heard() -> Made {
 }
 
 #[test]
-fn packets_of_which_no_station_had_every_frame_come_whole_in_whatever_order_the_stations_come() {
+fn packets_split_over_several_stations_are_complete_in_any_order_of_the_stations() {
     let heard = heard();
     for order in [["north", "south"], ["south", "north"]] {
         let network = Network::with("");
@@ -206,7 +206,7 @@ fn packets_of_which_no_station_had_every_frame_come_whole_in_whatever_order_the_
 }
 
 #[test]
-fn contacts_are_not_joined_where_that_is_not_wanted() {
+fn contacts_are_not_joined_if_the_product_says_so() {
     let network = Network::with("select = false\n");
     network.play("north");
     network.made_of(1);
@@ -237,7 +237,7 @@ fn whole() -> Vec<Value> {
 }
 
 #[test]
-fn each_contacts_products_come_whole_of_what_overlapping_contacts_have() {
+fn the_products_of_each_contact_are_completed_from_overlapping_contacts() {
     let whole = whole();
     let network = Network::making(
         "[[delivery]]\nname = \"fast\"\ndir = \"fast\"\n\
@@ -304,7 +304,7 @@ fn each_contacts_products_come_whole_of_what_overlapping_contacts_have() {
 /// A kill while contacts are joined, and a third contact that comes meanwhile: what was planned is
 /// done as it was planned, and what came later makes a version of its own.
 #[test]
-fn a_kill_while_contacts_are_joined_and_a_third_that_comes_meanwhile_change_nothing() {
+fn a_kill_and_a_third_contact_while_contacts_are_joined_change_nothing() {
     let whole = whole();
     let mut network = Network::making("");
     let work = network.folder.path().join("products/.assembly.work");

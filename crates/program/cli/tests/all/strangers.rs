@@ -50,7 +50,7 @@ fn slow_caller(centre: SocketAddr, from: Ipv4Addr) {
 const MANY: usize = 200;
 
 #[test]
-fn a_station_gets_in_and_brings_its_contact_while_strangers_fill_the_places_for_handshakes() {
+fn a_station_connects_and_delivers_its_contact_while_strangers_occupy_the_handshakes() {
     let site = Site::new();
     let centre: SocketAddr = site.address.parse().unwrap();
     let (begun, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));

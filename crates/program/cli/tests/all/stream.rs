@@ -144,7 +144,7 @@ fn recordings_arrive_byte_for_byte() {
 }
 
 #[test]
-fn a_file_is_played_by_the_times_of_its_frames_and_garbage_left_out() {
+fn a_file_is_played_by_its_frame_times_and_garbage_is_skipped() {
     let ends = Ends::new(&[]);
     let frames = vdif(450);
     fs::write(
@@ -186,7 +186,7 @@ fn a_pipe_goes_to_a_pipe() {
 }
 
 #[test]
-fn numbered_datagrams_become_numbered_datagrams_and_what_lacked_before_is_told() {
+fn numbered_datagrams_keep_their_numbers_and_earlier_losses_are_reported() {
     let target = UdpSocket::bind("127.0.0.1:0").unwrap();
     target.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
     let sink = format!("udp://{}", target.local_addr().unwrap());
@@ -287,7 +287,7 @@ struct.pack_into("<Q", ring, 32, 1)
 "#;
 
 #[test]
-fn over_a_lossy_line_every_frame_is_there_or_invalid_and_the_map_says_which() {
+fn over_a_lossy_line_every_frame_arrives_or_is_invalid_and_the_map_lists_which() {
     let ends = Ends::new(&[]);
     let relay = ["relay", "--listen", "127.0.0.1:0", "--to", &ends.address];
     let line = ["--delay", "20ms", "--loss", "1 %", "--rate", "400mbit", "--seed", "5"];
@@ -335,7 +335,7 @@ fn over_a_lossy_line_every_frame_is_there_or_invalid_and_the_map_says_which() {
 }
 
 #[test]
-fn the_line_repairs_what_there_is_time_for() {
+fn lost_data_is_repaired_while_there_is_time() {
     let ends = Ends::new(&["--allow", "null"]);
     let relay = [
         "relay",
@@ -371,7 +371,7 @@ fn the_line_repairs_what_there_is_time_for() {
 }
 
 #[test]
-fn the_source_goes_on_at_its_rate_where_the_line_is_too_slow_and_the_budget_is_told() {
+fn the_source_keeps_its_rate_on_a_line_that_is_too_slow_and_the_budget_is_reported() {
     let ends = Ends::new(&["--allow", "null"]);
     fs::write(ends.path("x.vdif"), vdif(4_000)).unwrap();
     let node = format!("far={}", ends.address);
@@ -400,7 +400,7 @@ fn the_source_goes_on_at_its_rate_where_the_line_is_too_slow_and_the_budget_is_t
 }
 
 #[test]
-fn frames_of_another_length_end_the_stream_and_what_came_before_is_whole() {
+fn frames_of_another_length_end_the_stream_and_the_frames_before_are_complete() {
     let ends = Ends::new(&[]);
     let mut bytes = vdif(20);
     let mut other = vdif(20);
@@ -416,7 +416,7 @@ fn frames_of_another_length_end_the_stream_and_what_came_before_is_whole() {
 }
 
 #[test]
-fn what_is_no_stream_is_told() {
+fn input_that_is_not_a_stream_is_reported() {
     let ends = Ends::new(&[]);
     fs::write(ends.path("zeros"), vec![0; 50_000]).unwrap();
     let none = ends.send(&["--from", "zeros", "--to", "far:x", "--pace", "line"]);
@@ -432,7 +432,7 @@ fn what_is_no_stream_is_told() {
 }
 
 #[test]
-fn a_sink_that_is_not_allowed_or_in_the_way_is_told() {
+fn a_sink_that_is_not_allowed_or_exists_already_is_refused() {
     let ends = Ends::new(&["--allow", "udp://127.0.0.1:9"]);
     fs::write(ends.path("x.vdif"), vdif(20)).unwrap();
     fs::write(ends.path("far/there"), "other").unwrap();
@@ -455,7 +455,7 @@ fn a_sink_that_is_not_allowed_or_in_the_way_is_told() {
 }
 
 #[test]
-fn a_command_line_that_means_nothing_is_told() {
+fn an_invalid_command_line_is_reported() {
     let node = ["--node", "far=127.0.0.1:9", "--insecure-test"];
     let stream = |words: &[&str]| run(&[&["stream"], words, &node].concat(), Path::new("."));
     for (words, part) in [
@@ -485,7 +485,7 @@ fn a_command_line_that_means_nothing_is_told() {
 }
 
 #[test]
-fn a_port_in_use_and_a_node_that_does_not_answer_are_told() {
+fn a_port_in_use_and_a_node_that_does_not_answer_are_reported() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let from = format!("udp://{address}");
@@ -519,7 +519,7 @@ fn a_sink_that_is_slower_than_the_stream_ends_it() {
 }
 
 #[test]
-fn pythons_baseband_reads_what_came_and_knows_what_did_not() {
+fn the_python_package_baseband_reads_the_received_frames_and_sees_the_missing_ones() {
     let (Some(vdif), Some(mark5b)) = (recording("sample_vlbi.vdif"), recording("sample.m5b"))
     else {
         return;

@@ -39,7 +39,7 @@ fn finding<'a>(result: &'a Value, setting: &str) -> &'a Value {
 }
 
 #[test]
-fn a_host_is_told_what_its_settings_allow_what_the_line_needs_and_how_to_change_them() {
+fn tune_shows_what_the_settings_allow_what_the_line_needs_and_how_to_change_them() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     host(at);
@@ -94,7 +94,7 @@ fn a_host_is_told_what_its_settings_allow_what_the_line_needs_and_how_to_change_
 }
 
 #[test]
-fn the_interface_of_the_default_route_says_how_fast_the_line_is() {
+fn the_interface_of_the_default_route_gives_the_rate_of_the_line() {
     let folder = tempfile::tempdir().unwrap();
     host(folder.path());
     let printed = printed(&["tune", "--root", ".", "--rtt", "100ms", "--json"], folder.path());
@@ -124,7 +124,7 @@ fn the_round_trip_to_a_port_is_measured_whether_it_is_open_or_not() {
 }
 
 #[test]
-fn changes_are_made_where_that_is_asked_for_and_taken_back_by_the_undo() {
+fn changes_are_made_on_request_and_reverted_by_undo() {
     let folder = tempfile::tempdir().unwrap();
     let script = "set -e; cat /proc/sys/net/ipv4/tcp_rmem; \
                   \"$0\" tune --rate 1gbit --rtt 600ms --write new.conf --apply --json > /dev/null \
@@ -153,7 +153,7 @@ fn changes_are_made_where_that_is_asked_for_and_taken_back_by_the_undo() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_to_do() {
+fn impossible_values_are_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let told = |arguments: &[&str], code: i32, what: &str, place: &str| {

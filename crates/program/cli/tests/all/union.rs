@@ -63,7 +63,7 @@ fn two_recordings_damaged_in_different_ways_make_one_whole_contact() {
 }
 
 #[test]
-fn a_station_that_is_killed_goes_on_with_its_files_and_loses_and_doubles_no_frame() {
+fn a_killed_station_resumes_its_files_and_loses_and_duplicates_no_frame() {
     let site = Site::new();
     site.write(&two_files("rate = \"8 Mbit/s\"\n"));
     let station = site.start_to_stay();
@@ -79,7 +79,7 @@ fn a_station_that_is_killed_goes_on_with_its_files_and_loses_and_doubles_no_fram
 }
 
 #[test]
-fn one_of_two_live_inputs_may_die_and_a_third_never_answer() {
+fn a_contact_is_complete_although_one_live_input_dies_and_one_never_answers() {
     let site = Site::new();
     // Nobody listens there. Both others are written by one thread, which the system may hold up:
     // their frames wait for long.
@@ -141,7 +141,7 @@ fn one_of_two_live_inputs_may_die_and_a_third_never_answer() {
 }
 
 #[test]
-fn inputs_that_go_over_to_another_downlink_give_a_contact_of_each() {
+fn inputs_that_change_to_another_downlink_give_one_contact_for_each() {
     let site = Site::new();
     let next = "aqua.20241206T175646.dat";
     for (name, first) in [("a.dat", DAMAGED), ("b.dat", IMPAIRED)] {
@@ -167,7 +167,7 @@ fn inputs_that_go_over_to_another_downlink_give_a_contact_of_each() {
 }
 
 #[test]
-fn one_input_in_a_list_is_what_it_is_alone() {
+fn a_list_with_one_input_gives_the_same_products_as_the_input_alone() {
     let path = recording(DAMAGED).display().to_string();
     let products = |input: &str| {
         let site = Site::new();

@@ -111,7 +111,7 @@ fn is_told(alarms: &[String], part: &str) -> bool {
 }
 
 #[test]
-fn three_flipped_bits_of_a_spool_and_one_of_its_state_cost_no_frame_and_are_told() {
+fn three_flipped_bits_of_a_spool_and_one_of_its_state_cost_no_frame_and_are_reported() {
     let mut site = Site::prepare(Folders::default(), "", LIVE_CHANNEL);
     site.start(Node::Station);
     let mut player = player(&mut site);
@@ -137,7 +137,7 @@ fn three_flipped_bits_of_a_spool_and_one_of_its_state_cost_no_frame_and_are_told
 }
 
 #[test]
-fn a_flipped_bit_in_a_centres_store_costs_no_frame_and_is_told() {
+fn a_flipped_bit_in_the_store_of_a_centre_costs_no_frame_and_is_reported() {
     let mut site = Site::prepare(Folders::default(), "", LIVE_CHANNEL);
     site.start(Node::Centre);
     site.start(Node::Station);
@@ -158,7 +158,7 @@ fn a_flipped_bit_in_a_centres_store_costs_no_frame_and_is_told() {
 }
 
 #[test]
-fn what_a_node_keeps_is_for_its_own_user_alone() {
+fn only_its_own_user_can_read_the_files_of_a_node() {
     let mut site = Site::prepare(Folders::default(), "", LIVE_CHANNEL);
     site.start(Node::Centre);
     site.start(Node::Station);
@@ -185,7 +185,7 @@ fn what_a_node_keeps_is_for_its_own_user_alone() {
 }
 
 #[test]
-fn a_centre_takes_and_drops_stations_when_its_configuration_changes() {
+fn a_centre_accepts_and_disconnects_stations_when_its_configuration_changes() {
     let mut site = Site::prepare(Folders::default(), "", LIVE_CHANNEL);
     let file = site.file("centre.toml");
     let text = fs::read_to_string(&file).unwrap();

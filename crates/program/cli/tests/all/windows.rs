@@ -32,7 +32,7 @@ fn all_made(made: &[Value], version: u64) -> bool {
 }
 
 #[test]
-fn a_window_is_made_of_contacts_and_made_again_when_the_rest_comes() {
+fn a_window_product_is_made_of_contacts_and_made_again_when_the_rest_arrives() {
     let site = Site::with("time = true\nwait = \"10 min\"\n");
     let whole = std::fs::read(recording(RECORDING)).unwrap();
     // All but a stretch in the middle comes first; then everything.
@@ -122,7 +122,7 @@ fn is_made(site: &Site) -> bool {
 }
 
 #[test]
-fn a_job_that_is_killed_at_any_instant_gives_what_it_would_have_given() {
+fn a_job_killed_at_any_instant_gives_the_same_products() {
     let mut site = Site::with("time = true\nwait = \"0 s\"\n");
     let (products, downlink) = (site.folder().join("products"), site.folder().join("long.dat"));
     // 25 MB: a few tenths of a second of work.

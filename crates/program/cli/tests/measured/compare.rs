@@ -53,7 +53,7 @@ fn can_listen() -> bool {
 }
 
 #[test]
-fn a_comparison_measures_names_what_is_not_there_and_leaves_nothing_behind() {
+fn a_comparison_measures_and_names_missing_tools_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     assert!(printed(&["lab", "compare"], folder).contains("dsn-93"));
@@ -182,7 +182,7 @@ fn runs(word: &str) -> bool {
 }
 
 #[test]
-fn a_tool_that_hangs_and_will_not_end_is_ended_and_reported() {
+fn a_tool_that_hangs_and_ignores_signals_is_killed_and_reported() {
     if !can_emulate() || !can_listen() {
         return;
     }
@@ -206,7 +206,7 @@ while :; do {within}; done"
 }
 
 #[test]
-fn a_tool_that_does_not_say_its_version_or_is_not_there_is_skipped() {
+fn a_tool_that_is_missing_or_prints_no_version_is_skipped() {
     if !can_emulate() {
         return;
     }
@@ -220,7 +220,7 @@ fn a_tool_that_does_not_say_its_version_or_is_not_there_is_skipped() {
 }
 
 #[test]
-fn a_receiver_that_dies_on_the_way_ends_the_run_with_its_name() {
+fn a_receiver_that_dies_ends_the_run_and_is_named() {
     if !can_emulate() || !can_listen() {
         return;
     }
@@ -236,7 +236,7 @@ while :; do {sleeps}; done"
 }
 
 #[test]
-fn spacings_are_measured_beside_what_the_line_carries() {
+fn datagram_spacings_are_measured_below_and_above_the_rate_of_the_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let refused = run(&["lab", "compare", "evlbi", "--tools", "line"], folder);
@@ -266,7 +266,7 @@ fn spacings_are_measured_beside_what_the_line_carries() {
 }
 
 #[test]
-fn two_missions_share_a_line_beside_the_kernels_tree() {
+fn two_missions_share_a_line_under_our_classes_and_under_the_kernels() {
     if !can_emulate() {
         return;
     }

@@ -83,7 +83,7 @@ fn a_lab_is_made_used_changed_and_removed() {
 
 /// The commands of docs/how-to/emulator.md with that page's own file, on a lab of another name.
 #[test]
-fn the_emulators_page_does_what_it_shows() {
+fn the_commands_of_the_emulator_page_work() {
     if !can_emulate() {
         return;
     }
@@ -129,7 +129,7 @@ fn the_emulators_page_does_what_it_shows() {
 }
 
 #[test]
-fn what_a_killed_lab_left_is_removed_by_down_and_by_the_next_up() {
+fn down_and_the_next_up_remove_what_a_killed_lab_left() {
     if !can_emulate() {
         return;
     }
@@ -176,7 +176,7 @@ fn a_wrong_file_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_a_lab_fails_of_behind_its_command_is_told_there() {
+fn a_failure_of_a_lab_in_the_background_is_reported_by_its_command() {
     if !can_emulate() {
         return;
     }

@@ -74,7 +74,7 @@ fn sent(status: &Value, name: &str) -> u64 {
 }
 
 #[test]
-fn a_station_uses_both_its_paths_and_loses_nothing_when_one_goes() {
+fn a_station_uses_both_paths_and_loses_nothing_when_one_fails() {
     let site = Site::new();
     let [(first, by_first), (second, by_second)] = two_ways(&site);
     site.write(&format!(
@@ -111,7 +111,7 @@ fn a_station_uses_both_its_paths_and_loses_nothing_when_one_goes() {
 }
 
 #[test]
-fn a_hang_up_adds_a_path_and_removes_one_while_data_flows() {
+fn a_sighup_adds_a_path_and_removes_one_while_data_flows() {
     let site = Site::new();
     let [(_first, by_first), (_second, by_second)] = two_ways(&site);
     let first = format!("[[path]]\nname = \"a\"\nremote = \"{by_first}\"\n");
@@ -167,7 +167,7 @@ fn paths_are_added_hinted_and_removed_by_command_while_data_flows() {
 }
 
 #[test]
-fn classes_get_what_they_are_guaranteed_of_a_thin_line() {
+fn each_class_gets_its_guaranteed_rate_on_a_slow_line() {
     let site = Site::new();
     let (_relay, by_relay) = relay(&site, &["--delay", "5ms", "--rate", "4 Mbit/s"]);
     let channel =
@@ -199,7 +199,7 @@ fn classes_get_what_they_are_guaranteed_of_a_thin_line() {
 }
 
 #[test]
-fn what_will_be_late_is_said_before_it_is() {
+fn a_station_forecasts_a_missed_deadline_before_it_passes() {
     let site = Site::new();
     site.write(&format!(
         "[line]\nrate = \"1 Mbit/s\"\n[spool]\nsync_interval = \"20 ms\"\n\

@@ -56,7 +56,7 @@ fn far_of(cable: &Cable) -> (Running, String) {
 }
 
 #[test]
-fn what_the_sending_socket_refuses_stands_there() {
+fn a_probe_counts_what_the_sending_socket_refuses() {
     if !can("network namespaces", "/proc/self/ns/net") {
         return;
     }
@@ -76,7 +76,7 @@ fn what_the_sending_socket_refuses_stands_there() {
 }
 
 #[test]
-fn what_the_receiving_socket_drops_while_its_program_stands_still_stands_there() {
+fn a_probe_counts_what_the_receiving_socket_drops_while_its_program_is_stopped() {
     if !can("network namespaces", "/proc/self/ns/net") {
         return;
     }
@@ -120,7 +120,7 @@ fn what_the_receiving_socket_drops_while_its_program_stands_still_stands_there()
 const LINE: &str = "[[link]]\nname = \"line\"\nboth = {}\n";
 
 #[test]
-fn what_a_processors_backlog_drops_stands_there_and_not_as_the_cards() {
+fn a_probe_counts_the_drops_of_a_processor_backlog_apart_from_those_of_the_card() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let longest: usize = std::fs::read_to_string("/proc/sys/net/core/netdev_max_backlog")
         .unwrap_or_default()

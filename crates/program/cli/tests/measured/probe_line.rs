@@ -17,7 +17,7 @@ down = { rate = "10 Mbit/s", one_way_delay = "20 ms", queue = "100 kB", reorderi
 "#;
 
 #[test]
-fn a_probe_says_of_an_emulated_line_what_it_was_set_to() {
+fn a_probe_measures_what_an_emulated_line_was_set_to() {
     if !can("emulated links", "/dev/net/tun") {
         return;
     }
@@ -77,7 +77,7 @@ fn a_probe_says_of_an_emulated_line_what_it_was_set_to() {
 }
 
 #[test]
-fn what_a_queue_in_the_sending_host_drops_is_not_laid_at_the_paths_door() {
+fn a_probe_does_not_blame_the_path_for_drops_of_a_queue_in_the_sending_host() {
     if !can("network namespaces", "/proc/self/ns/net") {
         return;
     }

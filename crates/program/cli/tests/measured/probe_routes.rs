@@ -28,7 +28,7 @@ both = { one_way_delay = "30 ms" }
 const MULTIPATH: &str = "/proc/sys/net/ipv4/fib_multipath_hash_policy";
 
 #[test]
-fn flows_that_take_routes_of_different_length_are_told_apart() {
+fn a_probe_distinguishes_flows_on_routes_of_different_length() {
     if !can("emulated links", "/dev/net/tun") || !can("routes over several links", MULTIPATH) {
         return;
     }
@@ -96,7 +96,7 @@ fn ports(lab: &Lab<'_>, (from, to): (&str, &str), far: &str) -> (u64, [Vec<u64>;
 }
 
 #[test]
-fn a_spread_over_links_that_are_not_there_is_refused() {
+fn a_spread_over_unknown_links_is_refused() {
     if !can("emulated links", "/dev/net/tun") {
         return;
     }

@@ -99,7 +99,7 @@ fn a_line_and_a_transfer_over_it_are_measured_and_judged_together() {
 }
 
 #[test]
-fn a_tcp_connection_that_nothing_is_written_to_waits_for_its_application() {
+fn an_idle_tcp_connection_waits_for_its_application() {
     if Command::new("ss").arg("-V").output().is_err() {
         eprintln!("SKIPPED: TCP connections are read with ss, of iproute2");
         return;
@@ -130,7 +130,7 @@ fn a_tcp_connection_that_nothing_is_written_to_waits_for_its_application() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_refused() {
+fn why_refuses_what_it_cannot_judge() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("old.json"), r#"{"goodput_bps":1,"bytes":2}"#).unwrap();
@@ -311,7 +311,7 @@ fn found(fault: &Fault, folder: &Path) -> String {
 }
 
 #[test]
-fn faults_in_emulated_lines_are_found_by_real_packets() {
+fn why_finds_the_faults_of_emulated_lines_with_real_packets() {
     if !has_lab() {
         return;
     }
@@ -355,7 +355,7 @@ fn has_lab() -> bool {
 }
 
 #[test]
-fn a_transfer_into_a_hole_for_long_packets_ends_and_the_hole_is_named() {
+fn a_transfer_into_a_black_hole_for_large_packets_ends_and_why_names_the_black_hole() {
     if !has_lab() {
         return;
     }
@@ -393,7 +393,7 @@ fn a_transfer_into_a_hole_for_long_packets_ends_and_the_hole_is_named() {
 }
 
 #[test]
-fn traffic_of_others_is_told_from_a_queue_and_from_a_timid_controller() {
+fn why_distinguishes_cross_traffic_from_a_queue_and_from_a_cautious_controller() {
     if !has_lab() {
         return;
     }
@@ -442,7 +442,7 @@ fn traffic_of_others_is_told_from_a_queue_and_from_a_timid_controller() {
 }
 
 #[test]
-fn a_receiver_that_has_used_up_its_processor_quota_is_named_though_it_is_idle_most_of_the_time() {
+fn why_names_a_receiver_with_an_exhausted_processor_quota_though_it_is_mostly_idle() {
     let quota = match Quota::of(4) {
         Ok(quota) => quota,
         Err(reason) => return eprintln!("SKIPPED: no processor quota can be had: {reason}"),

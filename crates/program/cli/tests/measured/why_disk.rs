@@ -38,7 +38,7 @@ fn share(verdict: &Value, path: &str) -> f64 {
 }
 
 #[test]
-fn what_is_kept_is_removed_at_the_end_and_the_disk_has_its_part_in_the_report() {
+fn perf_removes_the_kept_data_at_the_end_and_reports_the_share_of_the_disk() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let serve =
@@ -82,7 +82,7 @@ fn what_is_kept_is_removed_at_the_end_and_the_disk_has_its_part_in_the_report() 
 }
 
 #[test]
-fn a_receiver_whose_disk_is_slow_is_named_by_a_transfer_that_is_kept() {
+fn why_names_the_slow_disk_of_a_receiver_that_keeps_the_data() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let slow = match SlowDisk::below(folder, RATE) {
@@ -116,7 +116,7 @@ fn a_receiver_whose_disk_is_slow_is_named_by_a_transfer_that_is_kept() {
 }
 
 #[test]
-fn a_slow_disk_is_named_while_a_long_window_hides_it() {
+fn why_names_a_slow_disk_behind_a_large_window() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let slow = match SlowDisk::below(folder, RATE) {
@@ -144,7 +144,7 @@ fn a_slow_disk_is_named_while_a_long_window_hides_it() {
 }
 
 #[test]
-fn a_centre_whose_disk_is_slow_is_named_at_both_ends() {
+fn why_names_the_slow_disk_of_a_centre_at_both_ends() {
     let mut site = Site::with("[session]\nreceive_window = \"1 MiB\"\n");
     let slow = match SlowDisk::below(site.folder(), RATE) {
         Ok(slow) => slow,

@@ -36,7 +36,7 @@ fn station(site: &Site, tables: &str) -> Running {
 }
 
 #[test]
-fn a_station_without_a_downlink_waits_for_that_and_its_centre_for_the_station() {
+fn a_station_without_a_downlink_waits_for_its_input_and_the_centre_for_the_station() {
     let site = Site::new();
     let _station =
         station(&site, "[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\n");
@@ -73,7 +73,7 @@ fn a_station_without_a_downlink_waits_for_that_and_its_centre_for_the_station() 
 }
 
 #[test]
-fn a_station_whose_downlink_is_slow_is_told_what_it_brings() {
+fn why_reports_the_rate_of_a_slow_downlink() {
     let site = Site::new();
     // The recording takes minutes at this rate.
     let _station = station(&site, &channel("rate = \"100 kbit/s\"\n"));
@@ -85,7 +85,7 @@ fn a_station_whose_downlink_is_slow_is_told_what_it_brings() {
 }
 
 #[test]
-fn a_station_that_keeps_to_a_declared_rate_waits_for_its_path_and_a_probe_says_what_the_line_has() {
+fn a_station_with_a_declared_rate_waits_for_its_path_and_a_probe_reports_the_rate_of_the_line() {
     let site = Site::new();
     let mut probe = Running::start(&["probe", "serve", "--bind", "127.0.0.1:0"], site.folder());
     let host = probe.address();
@@ -104,7 +104,7 @@ fn a_station_that_keeps_to_a_declared_rate_waits_for_its_path_and_a_probe_says_w
 }
 
 #[test]
-fn a_station_from_which_nothing_arrives_any_more_is_told_that_the_line_is_dead() {
+fn why_does_not_call_a_dead_line_full() {
     let site = Site::new();
     let relay = ["relay", "--listen", "127.0.0.1:0", "--to", &site.address, "--delay", "5ms"];
     let mut relay = Running::start(&relay, site.folder());
@@ -122,7 +122,7 @@ fn a_station_from_which_nothing_arrives_any_more_is_told_that_the_line_is_dead()
 }
 
 #[test]
-fn a_node_without_a_session_is_told_of_and_so_is_what_does_not_fit() {
+fn why_refuses_a_node_without_a_session_and_contradictory_arguments() {
     let mut site = Site::new();
     let why = |arguments: &[&str]| {
         run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder())

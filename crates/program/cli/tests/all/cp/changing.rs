@@ -27,7 +27,7 @@ fn failed(ended: &Ended, copied: u64) -> Value {
 }
 
 #[test]
-fn a_file_that_shrinks_while_it_is_read_is_told_and_nothing_stands_under_its_name() {
+fn a_file_that_shrinks_while_it_is_read_is_reported_and_leaves_nothing_under_its_name() {
     let ends = Ends::new(&["--write"]);
     fs::write(ends.path("near/small"), "small").unwrap();
     let copying = begun(&ends, &["small", "large", "far:"]);
@@ -54,7 +54,7 @@ fn a_file_that_shrinks_while_it_is_read_is_told_and_nothing_stands_under_its_nam
 }
 
 #[test]
-fn a_file_that_is_written_to_while_it_is_read_is_told_and_nothing_stands_under_its_name() {
+fn a_file_that_is_written_to_while_it_is_read_is_reported_and_leaves_nothing_under_its_name() {
     let ends = Ends::new(&["--write"]);
     let copying = begun(&ends, &["large", "far:"]);
     fs::File::options()
@@ -68,7 +68,7 @@ fn a_file_that_is_written_to_while_it_is_read_is_told_and_nothing_stands_under_i
 }
 
 #[test]
-fn a_file_that_vanishes_before_it_is_read_is_told_and_the_others_arrive() {
+fn a_file_that_vanishes_before_it_is_read_is_reported_and_the_others_arrive() {
     let ends = Ends::new(&["--write"]);
     fs::write(ends.path("near/second"), noise(1 << 20, 12)).unwrap();
     let copying = begun(&ends, &["large", "second", "far:"]);

@@ -19,7 +19,7 @@ fn assert_held(account: &Value) {
 }
 
 #[test]
-fn what_is_put_keeps_to_the_ceiling_of_its_class_here() {
+fn an_upload_keeps_to_the_ceiling_of_its_class_at_this_end() {
     let ends = Ends::new(&["--write"]);
     fs::write(ends.path("near/classes.toml"), TREE).unwrap();
     fs::write(ends.path("near/file"), noise(2_000_000, 1)).unwrap();
@@ -30,7 +30,7 @@ fn what_is_put_keeps_to_the_ceiling_of_its_class_here() {
 }
 
 #[test]
-fn what_is_fetched_keeps_to_the_ceiling_of_its_class_there() {
+fn a_download_keeps_to_the_ceiling_of_its_class_at_the_far_end() {
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path().join("classes.toml");
     fs::write(&tree, TREE).unwrap();
@@ -47,7 +47,7 @@ fn what_is_fetched_keeps_to_the_ceiling_of_its_class_there() {
 }
 
 #[test]
-fn a_mirror_goes_under_a_class_too() {
+fn a_mirror_keeps_to_the_ceiling_of_its_class() {
     let ends = Ends::new(&["--write"]);
     fs::create_dir(ends.path("near/tree")).unwrap();
     fs::write(ends.path("near/tree/file"), noise(2_000_000, 3)).unwrap();

@@ -10,7 +10,7 @@ const SIZE: u64 = 1 << 40;
 const TAIL: usize = 1 << 20;
 
 #[test]
-fn a_terabyte_goes_on_where_it_was_without_what_is_there_being_read_again() {
+fn a_copy_of_a_terabyte_resumes_without_reading_the_copied_part_again() {
     let ends = Ends::new(&["--write"]);
     let tail = noise(TAIL, 21);
     let source = File::create(ends.path("near/large")).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn files_so_small_that_a_block_would_take_more_than_it_may_arrive_both_ways() {
+fn more_tiny_files_than_one_block_may_hold_arrive_both_ways() {
     // Of as many and a few more a block would hold every one, by their bytes.
     const FILES: usize = 4_096 + 500;
     let ends = Ends::new(&["--write"]);
@@ -18,7 +18,7 @@ fn files_so_small_that_a_block_would_take_more_than_it_may_arrive_both_ways() {
 }
 
 #[test]
-fn a_copy_beyond_those_that_the_far_end_takes_says_so_and_waits_for_its_turn() {
+fn a_copy_above_the_limit_of_the_far_end_says_so_and_waits_for_its_turn() {
     const MOST: usize = 64;
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("far")).unwrap();

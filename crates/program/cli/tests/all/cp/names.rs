@@ -7,7 +7,7 @@ fn contents(ends: &Ends, name: &str) -> String {
 }
 
 #[test]
-fn one_file_takes_the_name_that_is_given_there_and_goes_into_a_folder_of_that_name() {
+fn an_uploaded_file_takes_the_given_name_or_goes_into_the_folder_of_that_name() {
     let ends = Ends::new(&["--write"]);
     // Of different lengths: their times may be the same.
     for (name, bytes) in [("a", "a"), ("c", "see")] {
@@ -32,7 +32,7 @@ fn one_file_takes_the_name_that_is_given_there_and_goes_into_a_folder_of_that_na
 }
 
 #[test]
-fn one_file_takes_the_name_that_is_given_here_and_goes_into_a_folder_of_that_name() {
+fn a_downloaded_file_takes_the_given_name_or_goes_into_the_folder_of_that_name() {
     let ends = Ends::new(&[]);
     fs::create_dir_all(ends.path("far/folder/in")).unwrap();
     for name in ["far/a", "far/folder/in/x"] {
@@ -53,7 +53,7 @@ fn one_file_takes_the_name_that_is_given_here_and_goes_into_a_folder_of_that_nam
 }
 
 #[test]
-fn a_folder_keeps_its_name_so_that_the_same_command_goes_on_with_it() {
+fn a_copied_folder_keeps_its_name_so_that_the_same_command_resumes_it() {
     let ends = Ends::new(&["--write"]);
     fs::create_dir_all(ends.path("near/folder/in")).unwrap();
     fs::write(ends.path("near/folder/in/x"), "x").unwrap();

@@ -19,7 +19,7 @@ impl Ends {
 }
 
 #[test]
-fn receipts_are_kept_for_this_user_and_one_old_file_of_them() {
+fn receipts_are_private_and_one_old_file_of_them_is_kept() {
     let ends = Ends::new(&["--write"]);
     let home = tempfile::tempdir().unwrap();
     let kept = home.path().join(".local/state/skyhaul/receipts.jsonl");
@@ -47,7 +47,7 @@ fn receipts_are_kept_for_this_user_and_one_old_file_of_them() {
 }
 
 #[test]
-fn a_copy_is_made_where_receipts_cannot_be_kept_and_not_where_they_were_asked_for() {
+fn a_copy_goes_on_without_receipts_unless_they_were_requested() {
     let ends = Ends::new(&["--write"]);
     let home = tempfile::tempdir().unwrap();
     fs::write(ends.path("near/file"), "a").unwrap();

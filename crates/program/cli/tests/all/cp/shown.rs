@@ -4,7 +4,7 @@ use super::*;
 use std::net::UdpSocket;
 
 #[test]
-fn who_is_called_and_for_how_long_is_told_while_nobody_answers() {
+fn a_copy_shows_whom_it_calls_and_for_how_long_while_nobody_answers() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (folder, at) = (tempfile::tempdir().unwrap(), silent.local_addr().unwrap().to_string());
     fs::write(folder.path().join("file"), "file").unwrap();
@@ -23,7 +23,7 @@ fn who_is_called_and_for_how_long_is_told_while_nobody_answers() {
 }
 
 #[test]
-fn a_pipe_has_its_length_in_the_account_and_in_both_receipts() {
+fn the_length_of_a_piped_file_is_in_the_summary_and_in_both_receipts() {
     let ends = Ends::new(&["--write", "--receipts", "there"]);
     let node = format!("far={}", ends.address);
     let words = Ends::arguments(&node, &["-", "far:pipe", "--receipts", "here", "--json"]);
@@ -43,7 +43,7 @@ fn a_pipe_has_its_length_in_the_account_and_in_both_receipts() {
 }
 
 #[test]
-fn rights_that_changed_are_carried_without_the_contents() {
+fn changed_permissions_are_copied_without_the_contents() {
     let ends = Ends::new(&["--write"]);
     fs::create_dir_all(ends.path("near/tree/in")).unwrap();
     for name in ["near/tree/a", "near/tree/in/b"] {

@@ -12,7 +12,7 @@ fn forward(words: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn a_command_line_that_means_nothing_is_told() {
+fn an_invalid_command_line_is_reported() {
     let node = ["--node", "far=127.0.0.1:9", "--insecure-test"];
     for (words, part) in [
         (&["-L", "8080"][..], "the `=` is missing"),
@@ -36,7 +36,7 @@ fn a_command_line_that_means_nothing_is_told() {
 }
 
 #[test]
-fn a_port_or_socket_file_that_is_taken_is_told() {
+fn a_port_or_socket_file_in_use_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let file = folder.path().join("taken.sock");
@@ -50,7 +50,7 @@ fn a_port_or_socket_file_that_is_taken_is_told() {
 }
 
 #[test]
-fn a_far_node_with_another_key_and_one_that_does_not_know_ours_are_told() {
+fn a_far_node_with_another_key_and_one_that_does_not_know_ours_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let [near, far, other] = ["near", "far", "other"]

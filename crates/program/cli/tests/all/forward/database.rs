@@ -36,7 +36,7 @@ fn unprivileged(program: &Path, folder: &Path) -> Command {
 const NOBODY: u32 = 65_534;
 
 #[test]
-fn psql_asks_and_fills_a_database_through_it() {
+fn psql_queries_and_fills_a_database_through_a_forward() {
     let Some(server) = server().filter(|_| are_installed(&["psql"])) else {
         eprintln!("SKIPPED: no PostgreSQL server is installed");
         return;

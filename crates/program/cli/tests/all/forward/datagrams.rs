@@ -29,7 +29,7 @@ fn reversing() -> String {
 }
 
 #[test]
-fn each_client_has_its_answers_from_either_side() {
+fn each_client_gets_its_own_answers_from_either_side() {
     let target = reversing();
     let rule = format!("udp:{target}");
     let spec = format!("udp:0=far:{target}");
@@ -60,7 +60,7 @@ fn each_client_has_its_answers_from_either_side() {
 }
 
 #[test]
-fn what_is_not_allowed_is_told_once_and_what_follows_is_dropped() {
+fn datagrams_that_are_not_allowed_are_reported_once_and_dropped() {
     let mut ends = Ends::start(&["--allow", "127.0.0.1:*"], &["-L", "udp:0=far:127.0.0.1:9"], 1);
     let client = socket();
     let place = ends.local[0].strip_prefix("udp:").unwrap().to_owned();

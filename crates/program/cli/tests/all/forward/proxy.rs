@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 #[test]
-fn curl_goes_through_it_by_address_and_by_a_name_that_the_far_end_looks_up() {
+fn curl_connects_through_the_proxy_by_address_and_by_a_name_that_the_far_end_resolves() {
     if !are_installed(&["curl"]) {
         return;
     }
@@ -26,7 +26,7 @@ fn curl_goes_through_it_by_address_and_by_a_name_that_the_far_end_looks_up() {
 }
 
 #[test]
-fn a_connection_that_is_not_made_is_answered_with_the_true_reason() {
+fn a_failed_connection_is_answered_with_the_true_reason() {
     if !are_installed(&["curl"]) {
         return;
     }
@@ -58,7 +58,7 @@ fn ask(proxy: &str, request: &[u8]) -> (TcpStream, [u8; 10]) {
 }
 
 #[test]
-fn datagrams_go_where_each_says_for_as_long_as_the_connection_is_there_that_asked() {
+fn datagrams_go_to_their_own_targets_while_the_requesting_connection_is_open() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let target = server.local_addr().unwrap();
     let mut ends = Ends::start(&["--allow", &format!("udp:{target}")], &["-D", "0"], 1);
@@ -88,7 +88,7 @@ fn datagrams_go_where_each_says_for_as_long_as_the_connection_is_there_that_aske
 }
 
 #[test]
-fn what_is_no_socks_or_no_command_of_it_is_closed_with_an_answer_where_there_is_one() {
+fn connections_without_a_known_socks_command_are_closed_with_an_answer_if_there_is_one() {
     let ends = Ends::start(&[], &["-D", "0"], 1);
     let (mut stream, answer) = ask(&ends.local[0], &[5, 2, 0, 1, 127, 0, 0, 1, 0, 80]);
     assert_eq!(answer[1], 7, "BIND is none of ours");

@@ -13,7 +13,7 @@ const CLASSES: &str = "[[class]]\nname = \"bulk\"\n[[class]]\nname = \"live\"\ng
                       Mbit/s\"\npriority = 0\n";
 
 #[test]
-fn forwards_of_a_file_go_under_their_classes_and_end_when_they_are_still_for_too_long() {
+fn forwards_of_a_file_keep_to_their_classes_and_end_when_they_are_idle_for_too_long() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -43,7 +43,7 @@ fn forwards_of_a_file_go_under_their_classes_and_end_when_they_are_still_for_too
 }
 
 #[test]
-fn a_file_that_means_nothing_is_told_with_its_line() {
+fn an_invalid_file_is_reported_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let node = ["forward", "--node", "far=127.0.0.1:9", "--insecure-test", "--config", "near.toml"];
@@ -80,7 +80,7 @@ fn a_file_that_means_nothing_is_told_with_its_line() {
 }
 
 #[test]
-fn statistics_are_told_in_words_and_as_events() {
+fn statistics_are_printed_as_text_and_as_events() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = listener.local_addr().unwrap().to_string();
     let here = Path::new(".");

@@ -50,7 +50,7 @@ fn can_serve() -> bool {
 }
 
 #[test]
-fn ssh_scp_and_rsync_work_through_it() {
+fn ssh_scp_and_rsync_work_through_a_forward() {
     if !are_installed(&["ssh", "sshd", "ssh-keygen", "scp", "rsync"]) || !can_serve() {
         return;
     }

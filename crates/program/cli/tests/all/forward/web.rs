@@ -40,7 +40,7 @@ pub fn start(connections: usize) -> String {
 }
 
 #[test]
-fn curl_fetches_and_puts_files_and_several_at_a_time() {
+fn curl_downloads_and_uploads_one_file_and_several_at_a_time() {
     if !are_installed(&["curl"]) {
         return;
     }
@@ -66,7 +66,7 @@ fn curl_fetches_and_puts_files_and_several_at_a_time() {
 }
 
 #[test]
-fn curl_goes_by_socket_files_at_both_ends() {
+fn curl_uses_unix_sockets_at_both_ends() {
     if !are_installed(&["curl"]) {
         return;
     }

@@ -49,7 +49,7 @@ impl Live {
 }
 
 #[test]
-fn a_live_source_goes_on_in_a_further_file_when_the_session_was_lost() {
+fn a_live_source_continues_in_another_file_after_a_lost_session() {
     let mut ends = Ends::new(&[]);
     let mut live = Live::to("far:{utc}.raw", &ends);
     live.until_in(1, &ends);
@@ -67,7 +67,7 @@ fn a_live_source_goes_on_in_a_further_file_when_the_session_was_lost() {
 }
 
 #[test]
-fn a_stream_to_a_file_of_one_name_ends_with_its_session() {
+fn a_stream_to_a_single_file_ends_with_its_session() {
     let mut ends = Ends::new(&[]);
     let live = Live::to("far:one.raw", &ends);
     live.until_in(1, &ends);

@@ -6,7 +6,7 @@ use crate::support::refusal::{assert_refused, assert_told};
 use std::fs;
 
 #[test]
-fn a_stream_keeps_to_the_ceiling_of_its_class_and_what_is_above_is_dropped() {
+fn a_stream_keeps_to_the_ceiling_of_its_class_and_drops_what_is_above() {
     let ends = Ends::new(&["--allow", "null"]);
     fs::write(ends.path("x.vdif"), vdif(4_000)).unwrap();
     fs::write(
