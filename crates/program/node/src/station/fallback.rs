@@ -10,7 +10,7 @@
 //!                                                       then ever more seldom, and is up
 //! ```
 
-use skyhaul_sessions::SocketId;
+use skyhaul_sessions::{DiallerSettings, SocketId};
 use skyhaul_transport::{PathId, PathState};
 use skyhaul_units::{Duration, Instant};
 
@@ -48,8 +48,6 @@ pub enum FallbackStep {
 
 /// Why TCP is used.
 pub const BLOCKED: &str = "no answer over UDP: using TCP until UDP works";
-/// UDP without an answer for so long may be blocked: at 660 ms and 10 % loss a call takes 2 s.
-pub const FALL_BACK: Duration = Duration::from_secs(3);
 /// UDP counts as working again after this time: a network that blocks by volume or time would have
 /// blocked it sooner.
 const PROOF: Duration = Duration::from_secs(10);
@@ -104,7 +102,9 @@ impl Twin {
         }
         // The session waits long enough before it reports these states.
         let is_certain = matches!(udp, Some(PathState::Silent | PathState::BlackHole));
-        if (now.since(since) < FALL_BACK && !is_certain) || now < self.retry_at {
+        if (now.since(since) < DiallerSettings::FALL_BACK_AFTER && !is_certain)
+            || now < self.retry_at
+        {
             return FallbackStep::Stay;
         }
         self.retry_at = now + RETRY;

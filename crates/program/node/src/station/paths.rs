@@ -38,6 +38,17 @@ pub struct CallPath {
     pub socket: SocketId,
     /// The centre's address there, or why there is none.
     pub remote: Result<SocketAddr, String>,
+    /// Whether a second call can go out over TCP.
+    pub tcp_side: TcpSide,
+}
+
+/// Whether a path can be called over TCP where UDP brings no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TcpSide {
+    /// It can.
+    Present,
+    /// It uses one transport only.
+    Absent,
 }
 
 /// What came of paths that were read from a changed configuration.
@@ -93,7 +104,11 @@ impl StationPaths {
         self.next = index;
         let planned = &self.planned[index];
         self.calling = Some(planned.title().to_owned());
-        Some(CallPath { socket: planned.socket?, remote: planned.resolve() })
+        let tcp_side = match planned.tcp {
+            Some(_) => TcpSide::Present,
+            None => TcpSide::Absent,
+        };
+        Some(CallPath { socket: planned.socket?, remote: planned.resolve(), tcp_side })
     }
 
     /// A session has begun on the path that was called: how it may use it.

@@ -14,7 +14,7 @@ use crate::custody::{Divergence, FeedError, Feeder, find_divergence, renew};
 use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
-use connection::{Call, CentreConnection, Ending};
+use connection::{CentreConnection, Ending};
 use skyhaul_channels::{FIRST_GUEST, SessionEnd};
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_config::LineSharing;
@@ -22,7 +22,9 @@ use skyhaul_forward_io::FarRules;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
-use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
+use skyhaul_sessions::{
+    AfterFailure, DialAttempt, DialFailure, SessionId, SessionManagerEvent, SocketId,
+};
 use skyhaul_store::SpoolReader;
 use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId, RefusalCause};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
@@ -124,7 +126,8 @@ impl Uplink {
             self.status.reason = Some("no disk space left for the spool's state".to_owned());
             return;
         }
-        let Some(CallPath { socket, remote }) = self.paths.call(self.clock.utc_of(now)) else {
+        let Some(CallPath { socket, remote, tcp_side }) = self.paths.call(self.clock.utc_of(now))
+        else {
             self.status.reason = Some("no path is usable".to_owned());
             return;
         };
@@ -133,33 +136,41 @@ impl Uplink {
             manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
         match outcome {
-            Ok(id) => self.connection.calling(id),
+            Ok(id) => self.connection.calling(id, tcp_side),
             Err(reason) => self.down(Ending::Lost, reason),
         }
     }
 
-    /// Calls over TCP too, where the path has a TCP side.
-    fn fall_back(&mut self, now: Instant, manager: &mut SessionManager) {
-        self.connection.called_second(now, None);
-        let Some(CallPath { socket, remote }) = self.paths.call_tcp(manager) else { return };
+    /// Calls over TCP too, where the first call has no answer.
+    fn call_tcp(&mut self, now: Instant, manager: &mut SessionManager) {
+        if !self.connection.take_second(now) {
+            return;
+        }
+        let Some(CallPath { socket, remote, .. }) = self.paths.call_tcp(manager) else { return };
         let key = self.centre.fingerprint;
         let called = remote.and_then(|address| {
             manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
         match called {
-            Ok(id) => self.connection.called_second(now, Some(id)),
+            Ok(id) => self.connection.calling_second(id),
             Err(reason) => tracing::warn!("cannot connect to the centre over TCP: {reason}"),
         }
     }
 
     /// A call was answered. The other one, if there is one, is closed.
-    fn connected(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, call: Call) {
+    fn connected(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        call: DialAttempt,
+    ) {
         if let Some(other) = self.connection.answered(id) {
             manager.close(now, other, "another connection was established first");
         }
         let options = match call {
-            Call::First => self.paths.begun(),
-            Call::Second => self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string()),
+            DialAttempt::First => self.paths.begun(),
+            DialAttempt::Second => self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string()),
         };
         let sharing = self.feeder.sharing();
         if let Some(session) = manager.session(id) {
@@ -190,31 +201,32 @@ impl Uplink {
         &mut self,
         now: Instant,
         manager: &mut SessionManager,
-        call: Call,
+        call: DialAttempt,
         reason: &Refusal,
     ) {
         let is_busy = *reason == Refusal::Busy;
         let is_undecided = is_busy
             || matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
-        if is_busy && call == Call::First && self.connection.second().is_none() {
-            tracing::info!("the centre refuses the connection over UDP, it is full: {reason}");
-            self.fall_back(now, manager);
-        }
-        if is_undecided && call == Call::Second {
-            tracing::info!("the centre does not answer over TCP: {reason}");
-            return self.connection.second_unanswered();
-        }
-        if is_undecided && self.connection.second().is_some() {
-            return;
-        }
-        let other = match call {
-            Call::First => self.connection.second(),
-            Call::Second => self.connection.id(),
+        let (failure, ending) = match is_undecided {
+            true => (DialFailure::Undecided, Ending::Lost),
+            false => (DialFailure::Decided, Ending::Refused),
         };
-        if let Some(other) = other {
+        if self.connection.failed(now, call, failure) == AfterFailure::Wait {
+            match call {
+                DialAttempt::First if is_busy => tracing::info!(
+                    "the centre refuses the connection over UDP, it is full: {reason}"
+                ),
+                DialAttempt::First => {}
+                DialAttempt::Second => {
+                    tracing::info!("the centre does not answer over TCP: {reason}");
+                }
+            }
+            return self.call_tcp(now, manager);
+        }
+        for other in self.connection.ids() {
             manager.close(now, other, "the far end refused another connection");
         }
-        self.down(if is_undecided { Ending::Lost } else { Ending::Refused }, reason.to_string());
+        self.down(ending, reason.to_string());
     }
 
     fn down(&mut self, ending: Ending, reason: String) {
@@ -445,12 +457,10 @@ impl Uplink {
                 Ok(adopted.changes.join("; "))
             }
         };
-        if session.is_none()
-            && let Some(id) = self.connection.id()
-        {
+        if session.is_none() && !self.connection.is_down() {
             // The call may be on a path that is gone.
-            self.guests.ended(id);
-            for call in [Some(id), self.connection.second()].into_iter().flatten() {
+            self.connection.id().into_iter().for_each(|id| self.guests.ended(id));
+            for call in self.connection.ids() {
                 manager.close(now, call, "the station's paths have changed");
             }
             self.connection.restart(now);
@@ -524,8 +534,7 @@ impl Service for Uplink {
             let _ = done.try_send(self.carry_out(now, manager, order));
         }
         if !self.feeder.is_feeding() && self.connection.is_overdue(now) {
-            let calls = [self.connection.id(), self.connection.second()];
-            for call in calls.into_iter().flatten() {
+            for call in self.connection.ids() {
                 manager.close(now, call, "handshake timed out");
             }
             self.down(Ending::Lost, Refusal::NoAnswer.to_string());
@@ -533,12 +542,7 @@ impl Service for Uplink {
         if self.connection.is_due(now) {
             self.connect(now, manager);
         }
-        if let Some(id) = self.connection.id()
-            && self.connection.is_second_due(now)
-            && manager.session(id).is_none()
-        {
-            self.fall_back(now, manager);
-        }
+        self.call_tcp(now, manager);
         if let Some(id) = self.connection.id().filter(|_| self.feeder.is_feeding()) {
             let utc = self.clock.utc_of(now);
             self.paths.fall_back(now, utc, manager, id);
@@ -639,11 +643,11 @@ mod tests {
         let (mut uplink, mut manager) = uplink(Clock::start());
         let at = |secs| Instant::ZERO + Duration::from_secs(secs);
         uplink.work(at(0), &mut manager);
-        let first = uplink.connection.id().expect("called");
+        let first = call(&uplink, DialAttempt::First).expect("called");
         uplink.work(at(14), &mut manager);
-        assert_eq!(uplink.connection.id(), Some(first), "patient so far");
+        assert_eq!(call(&uplink, DialAttempt::First), Some(first), "patient so far");
         uplink.work(at(15), &mut manager);
-        let second = uplink.connection.id().expect("called anew");
+        let second = call(&uplink, DialAttempt::First).expect("called anew");
         assert_ne!(second, first);
         let address = "127.0.0.1:9".parse().expect("an address");
         let late = SessionManagerEvent::Refused {
@@ -653,16 +657,21 @@ mod tests {
             reason: Refusal::ClosedHere,
         };
         uplink.event(at(15), &mut manager, late);
-        assert_eq!(uplink.connection.id(), Some(second));
+        assert_eq!(call(&uplink, DialAttempt::First), Some(second));
+    }
+
+    fn call(uplink: &Uplink, attempt: DialAttempt) -> Option<SessionId> {
+        uplink.connection.ids().find(|id| uplink.connection.call_of(*id) == Some(attempt))
     }
 
     fn retry_at(uplink: &Uplink) -> Instant {
         uplink.connection.due_at().expect("down")
     }
 
+    /// The call that went out first of those under way fails.
     fn refused(uplink: &mut Uplink, manager: &mut SessionManager, now: Instant, reason: Refusal) {
         let address = "127.0.0.1:9".parse().expect("an address");
-        let id = uplink.connection.id();
+        let id = uplink.connection.ids().next();
         assert!(id.is_some(), "called at {now}");
         uplink.event(
             now,
@@ -687,8 +696,8 @@ mod tests {
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
         uplink.work(now, &mut manager);
-        let closed = Refusal::NoAnswer;
-        refused(&mut uplink, &mut manager, now, closed);
+        refused(&mut uplink, &mut manager, now, Refusal::NoAnswer);
+        uplink.work(now + Duration::from_secs(15), &mut manager);
         assert_eq!((uplink.connection.refusals(), uplink.status.state), (0, LineState::Down));
     }
 
@@ -696,9 +705,9 @@ mod tests {
     fn where_the_centre_has_no_place_for_a_call_over_udp_it_is_called_over_tcp_at_once() {
         let (mut uplink, mut manager) = uplink(Clock::start());
         uplink.work(Instant::ZERO, &mut manager);
-        assert!(uplink.connection.second().is_none());
+        assert_eq!(call(&uplink, DialAttempt::Second), None);
         refused(&mut uplink, &mut manager, Instant::ZERO, Refusal::Busy);
-        assert!(uplink.connection.second().is_some(), "called over TCP");
-        assert!(uplink.connection.id().is_some(), "the other call decides");
+        assert!(call(&uplink, DialAttempt::Second).is_some(), "called over TCP");
+        assert!(!uplink.connection.is_down(), "the other call decides");
     }
 }

@@ -2,7 +2,6 @@
 
 mod blocks;
 mod course;
-mod dialler;
 mod plan;
 mod progress;
 mod run;

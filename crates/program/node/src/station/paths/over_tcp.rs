@@ -3,7 +3,7 @@
 
 use super::super::fallback::{BLOCKED, FallbackStep};
 use super::planned::RETRY;
-use super::{CallPath, StationPaths};
+use super::{CallPath, StationPaths, TcpSide};
 use skyhaul_net::SessionManager;
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::{PathId, PathOptions, PathState, Session};
@@ -15,7 +15,7 @@ impl StationPaths {
         let index = self.called()?;
         let planned = self.planned.get_mut(index)?;
         let socket = planned.tcp_socket(&mut self.sockets, manager)?;
-        Some(CallPath { socket, remote: planned.resolve() })
+        Some(CallPath { socket, remote: planned.resolve(), tcp_side: TcpSide::Absent })
     }
 
     /// Calls over TCP where UDP does not work, and leaves TCP where UDP works again.

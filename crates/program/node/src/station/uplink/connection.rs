@@ -7,43 +7,25 @@
 //!    ▲                       │ refused, or no answer for 15 s            │ the session ends
 //!    └───────────────────────┴───────────────────────────────────────────┘
 //! ```
+//!
+//! [`Dialler`] decides when the second call begins.
 
-use crate::station::fallback::FALL_BACK;
-use skyhaul_sessions::SessionId;
+use crate::station::paths::TcpSide;
+use skyhaul_sessions::{
+    AfterFailure, DialAttempt, DialFailure, Dialler, DiallerSettings, SecondAttempt, SessionId,
+};
 use skyhaul_units::{Duration, Instant};
 
 /// The connection to the centre, or the calls for one.
 #[derive(Debug)]
 pub struct CentreConnection {
-    state: CallState,
+    dialler: Dialler<SessionId>,
     /// When the last call began.
     called_at: Instant,
     /// When the next call may begin.
     retry_at: Instant,
     /// Calls in a row that the centre refused.
     refusals: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CallState {
-    Down,
-    Calling {
-        first: SessionId,
-        /// The call over TCP.
-        second: Option<SessionId>,
-        /// When to call over TCP, where that is not done yet or failed.
-        second_at: Instant,
-    },
-    Connected(SessionId),
-}
-
-/// The call that a connection came of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
-    /// The first one, over the transport that the path is configured for.
-    First,
-    /// The second one, over TCP.
-    Second,
 }
 
 /// How a connection, or the calls for one, ended.
@@ -70,7 +52,7 @@ impl Default for CentreConnection {
     /// Down; the first call may begin at once.
     fn default() -> Self {
         Self {
-            state: CallState::Down,
+            dialler: Dialler::default(),
             called_at: Instant::ZERO,
             retry_at: Instant::ZERO,
             refusals: 0,
@@ -79,39 +61,34 @@ impl Default for CentreConnection {
 }
 
 impl CentreConnection {
-    /// The established session, or the first call for one.
+    /// The session, once a call was answered.
     pub const fn id(&self) -> Option<SessionId> {
-        match self.state {
-            CallState::Down => None,
-            CallState::Calling { first: id, .. } | CallState::Connected(id) => Some(id),
-        }
+        self.dialler.session()
     }
 
-    /// The call over TCP.
-    pub const fn second(&self) -> Option<SessionId> {
-        match self.state {
-            CallState::Calling { second, .. } => second,
-            CallState::Down | CallState::Connected(_) => None,
-        }
+    /// The session, or the calls under way.
+    pub fn ids(&self) -> impl Iterator<Item = SessionId> {
+        self.dialler.ids()
     }
 
-    /// Which of the calls a session is; none where it is an earlier one.
-    pub fn call_of(&self, id: SessionId) -> Option<Call> {
-        if self.second() == Some(id) {
-            Some(Call::Second)
-        } else {
-            (self.id() == Some(id)).then_some(Call::First)
-        }
+    /// Whether there is neither a session nor a call.
+    pub const fn is_down(&self) -> bool {
+        self.dialler.is_idle()
+    }
+
+    /// The call that a session came of; none where it is an earlier one.
+    pub fn call_of(&self, id: SessionId) -> Option<DialAttempt> {
+        self.dialler.attempt_of(id)
     }
 
     /// Whether a call is due.
     pub fn is_due(&self, now: Instant) -> bool {
-        self.state == CallState::Down && now >= self.retry_at
+        self.is_down() && now >= self.retry_at
     }
 
-    /// When the next call is due; none while one is under way or answered.
+    /// When the next call is due, or the one over TCP; none once one is answered.
     pub fn due_at(&self) -> Option<Instant> {
-        (self.state == CallState::Down).then_some(self.retry_at)
+        if self.is_down() { Some(self.retry_at) } else { self.dialler.due_at() }
     }
 
     /// A call is attempted now.
@@ -119,44 +96,48 @@ impl CentreConnection {
         (self.called_at, self.retry_at) = (now, now + RETRY);
     }
 
-    /// The call went out.
-    pub fn calling(&mut self, first: SessionId) {
-        let second_at = self.called_at + FALL_BACK;
-        self.state = CallState::Calling { first, second: None, second_at };
-    }
-
-    /// Whether the first call has had no answer for so long that TCP is called too.
-    pub fn is_second_due(&self, now: Instant) -> bool {
-        match self.state {
-            CallState::Calling { second: None, second_at, .. } => now >= second_at,
-            CallState::Down | CallState::Calling { .. } | CallState::Connected(_) => false,
+    /// The first call went out.
+    pub fn calling(&mut self, first: SessionId, tcp: TcpSide) {
+        let second = match tcp {
+            TcpSide::Present => SecondAttempt::Repeated { every: SECOND_RETRY },
+            TcpSide::Absent => SecondAttempt::Never,
+        };
+        let fall_back_after = DiallerSettings::FALL_BACK_AFTER;
+        self.dialler.start(self.called_at, DiallerSettings { fall_back_after, second });
+        if let Some(attempt) = self.dialler.due(self.called_at) {
+            self.dialler.begun(attempt, first);
         }
     }
 
-    /// TCP was called, as this session where the call went out.
-    pub fn called_second(&mut self, now: Instant, id: Option<SessionId>) {
-        if let CallState::Calling { second, second_at, .. } = &mut self.state {
-            (*second, *second_at) = (id, now + SECOND_RETRY);
-        }
+    /// Whether TCP is called now, because the first call has had no answer for some time or failed.
+    /// The next such call is due after a pause.
+    pub fn take_second(&mut self, now: Instant) -> bool {
+        self.dialler.due(now) == Some(DialAttempt::Second)
     }
 
-    /// The call over TCP had no answer.
-    pub const fn second_unanswered(&mut self) {
-        if let CallState::Calling { second, .. } = &mut self.state {
-            *second = None;
-        }
+    /// The call over TCP went out.
+    pub fn calling_second(&mut self, id: SessionId) {
+        self.dialler.begun(DialAttempt::Second, id);
     }
 
     /// A call was answered. Returns the other one, which is not needed any more.
     pub fn answered(&mut self, id: SessionId) -> Option<SessionId> {
-        let calls = [self.id(), self.second()];
-        self.state = CallState::Connected(id);
-        calls.into_iter().flatten().find(|call| *call != id)
+        self.dialler.answered(id)
+    }
+
+    /// A call failed.
+    pub fn failed(
+        &mut self,
+        now: Instant,
+        call: DialAttempt,
+        failure: DialFailure,
+    ) -> AfterFailure {
+        self.dialler.failed(now, call, failure)
     }
 
     /// Whether the present call, or the handshake after it, takes too long.
     pub fn is_overdue(&self, now: Instant) -> bool {
-        self.state != CallState::Down && now >= self.called_at + PATIENCE
+        !self.is_down() && now >= self.called_at + PATIENCE
     }
 
     /// Whether the session has lasted so long that no other node takes its place.
@@ -176,13 +157,13 @@ impl CentreConnection {
             self.retry_at = self.retry_at.max(self.called_at + pause.min(LONGEST_RETRY));
         }
         let id = self.id();
-        self.state = CallState::Down;
+        self.dialler.end();
         id
     }
 
     /// Drops the session or the calls, to call again at once.
     pub fn restart(&mut self, now: Instant) {
-        self.state = CallState::Down;
+        self.dialler.end();
         self.retry_at = now;
     }
 

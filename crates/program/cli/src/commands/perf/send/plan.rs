@@ -4,6 +4,7 @@ use super::share::Shares;
 use crate::commands::perf::load::Load;
 use crate::commands::perf::report::ControlSummary;
 use skyhaul_quic::Fingerprint;
+use skyhaul_sessions::{DialAttempt, DiallerSettings, SecondAttempt};
 use skyhaul_units::Duration;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -17,6 +18,17 @@ pub enum PathTransport {
     Tcp,
     /// UDP, and TCP where UDP brings no answer.
     Auto,
+}
+
+impl PathTransport {
+    /// The connection attempts: with `auto` the second one is over TCP.
+    pub const fn dialling(self) -> DiallerSettings {
+        let second = match self {
+            Self::Udp | Self::Tcp => SecondAttempt::Never,
+            Self::Auto => SecondAttempt::Once,
+        };
+        DiallerSettings { fall_back_after: DiallerSettings::FALL_BACK_AFTER, second }
+    }
 }
 
 /// Both ends of a path.
@@ -89,11 +101,11 @@ impl SendPlan {
         }
     }
 
-    /// The first endpoint over `kind`.
-    pub const fn first(&self, kind: PathTransport) -> usize {
-        match kind {
-            PathTransport::Udp | PathTransport::Auto => 0,
-            PathTransport::Tcp => self.over_udp,
+    /// The first endpoint of the transport that an attempt uses.
+    pub const fn first(&self, attempt: DialAttempt) -> usize {
+        match (attempt, self.transport) {
+            (DialAttempt::First, PathTransport::Udp | PathTransport::Auto) => 0,
+            (DialAttempt::First, PathTransport::Tcp) | (DialAttempt::Second, _) => self.over_udp,
         }
     }
 }
@@ -101,6 +113,14 @@ impl SendPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_auto_has_a_second_attempt() {
+        let second = |transport: PathTransport| transport.dialling().second;
+        assert_eq!(second(PathTransport::Udp), SecondAttempt::Never);
+        assert_eq!(second(PathTransport::Tcp), SecondAttempt::Never);
+        assert_eq!(second(PathTransport::Auto), SecondAttempt::Once);
+    }
 
     #[test]
     fn a_path_is_two_addresses_of_one_kind() {

@@ -9,8 +9,7 @@
 //!   A refusal, or a line that goes down in any state: over, failed
 //! ```
 
-use super::dialler::{AfterRefusal, DialAttempt, Dialler};
-use super::plan::{PathTransport, SendPlan};
+use super::plan::SendPlan;
 use super::share::{Next, Shares, place};
 use super::tally::SendTally;
 use crate::commands::perf::NAME;
@@ -22,7 +21,10 @@ use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::Refusal;
-use skyhaul_sessions::{PathTarget, SessionId, SessionManagerEvent, SocketId};
+use skyhaul_sessions::{
+    AfterFailure, DialAttempt, DialFailure, Dialler, PathTarget, SessionId, SessionManagerEvent,
+    SocketId,
+};
 use skyhaul_transport::{
     Block, ClassId, Event, Opening, PathOptions, PathState, PolicyConfig, Session, cost,
 };
@@ -154,8 +156,8 @@ impl<'a> PlanRunner<'a> {
 
     /// Adds the paths after the first.
     fn join(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) {
+        let first = self.dialler.attempt_of(id).map_or(0, |attempt| self.plan.first(attempt));
         for index in 1..self.plan.paths.len() {
-            let first = self.dialler.attempts().first().map_or(0, |attempt| attempt.first_endpoint);
             let socket = SocketId(first + index);
             let way = PathTarget { socket, remote: self.plan.paths[index].remote };
             if let Err(error) = manager.join(now, id, way, PathOptions::default()) {
@@ -377,7 +379,7 @@ impl<'a> PlanRunner<'a> {
 
 impl Service for PlanRunner<'_> {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
-        let is_ours = |id: SessionId| self.dialler.has(id);
+        let is_ours = |id: SessionId| self.dialler.attempt_of(id).is_some();
         match event {
             SessionManagerEvent::Connected { id, .. } if is_ours(id) => {
                 self.connected(now, id, manager);
@@ -388,9 +390,11 @@ impl Service for PlanRunner<'_> {
             SessionManagerEvent::Disconnected { id, reason } if is_ours(id) => {
                 self.lost(now, &format!("the line is down ({reason})"));
             }
-            SessionManagerEvent::Refused { id: Some(id), reason, .. } if is_ours(id) => {
-                let after = self.dialler.refused(now, id);
-                if after == AfterRefusal::GiveUp {
+            SessionManagerEvent::Refused { id: Some(id), reason, .. } => {
+                let Some(attempt) = self.dialler.attempt_of(id) else { return };
+                // One more attempt costs little: no refusal decides for the other transport.
+                let after = self.dialler.failed(now, attempt, DialFailure::Undecided);
+                if after == AfterFailure::GiveUp {
                     self.refused(&reason.to_string());
                 }
             }
@@ -405,40 +409,38 @@ impl Service for PlanRunner<'_> {
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if self.state == State::Unstarted {
             self.state = State::Connecting { until: now + PATIENCE };
-            self.dialler = Dialler::start(now, self.plan.transport);
+            self.dialler.start(now, self.plan.transport.dialling());
         }
-        if let Some(transport) = self.dialler.due(now) {
-            self.connect(now, manager, transport);
+        if let Some(attempt) = self.dialler.due(now) {
+            self.connect(now, manager, attempt);
             return Some(now);
         }
-        let mut attempts = self.dialler.attempts().iter();
-        let connected = attempts.find(|attempt| manager.session(attempt.id).is_some());
-        let Some(id) = connected.map(|attempt| attempt.id) else {
+        let connected = self.dialler.session().filter(|id| manager.session(*id).is_some());
+        let Some(id) = connected else {
             let State::Connecting { until } = self.state else { return None };
             if now >= until {
                 self.refused(&Refusal::NoAnswer.to_string());
                 return None;
             }
-            return Some(self.dialler.next_at().map_or(until, |at| at.min(until)));
+            return Some(self.dialler.due_at().map_or(until, |at| at.min(until)));
         };
         self.advance(now, id, manager)
     }
 }
 
 impl PlanRunner<'_> {
-    fn connect(&mut self, now: Instant, manager: &mut SessionManager, transport: PathTransport) {
-        let first_endpoint = self.plan.first(transport);
-        let (socket, remote) = (SocketId(first_endpoint), self.plan.paths[0].remote);
+    fn connect(&mut self, now: Instant, manager: &mut SessionManager, attempt: DialAttempt) {
+        let (socket, remote) = (SocketId(self.plan.first(attempt)), self.plan.paths[0].remote);
         match manager.connect_from(now, socket, remote, self.plan.peer) {
-            Ok(id) => self.dialler.begun(DialAttempt { id, first_endpoint }),
+            Ok(id) => self.dialler.begun(attempt, id),
             Err(error) => self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string()))),
         }
     }
 
     /// The first attempt that connects is used.
     fn connected(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) {
-        for other in self.dialler.connected(id) {
-            manager.close(now, other.id, "another connection was established first");
+        if let Some(other) = self.dialler.answered(id) {
+            manager.close(now, other, "another connection was established first");
         }
         if let Some(session) = manager.session(id) {
             session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
