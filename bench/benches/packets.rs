@@ -5,10 +5,11 @@
 //! cost the most.
 #![allow(clippy::disallowed_methods, reason = "wall-clock figures, to be read")]
 
+use skyhaul_ccsds::EndOfInput;
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
-use skyhaul_ccsds::scan::{FileEnd, LOOK_AHEAD, Scanned, Scanner};
+use skyhaul_ccsds::scan::{LOOK_AHEAD, Scanned, Scanner};
 use skyhaul_ccsds::survey::{PacketSurvey, PacketTimes};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -43,11 +44,11 @@ fn survey(path: &Path) -> u64 {
     let mut buffer = vec![0; READ_SIZE + LOOK_AHEAD];
     let mut held = 0;
     loop {
-        let mut end = FileEnd::Later;
+        let mut end = EndOfInput::Ahead;
         while held < buffer.len() {
             match file.read(&mut buffer[held..]).expect("the file can be read") {
                 0 => {
-                    end = FileEnd::Here;
+                    end = EndOfInput::Reached;
                     break;
                 }
                 read => held += read,
@@ -60,7 +61,7 @@ fn survey(path: &Path) -> u64 {
             }
             Scanned::Damage(damage) => panic!("{damage:?}"),
         });
-        if end == FileEnd::Here {
+        if end == EndOfInput::Reached {
             return survey.totals().packets;
         }
         buffer.copy_within(taken..held, 0);

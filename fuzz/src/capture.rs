@@ -1,6 +1,7 @@
 //! What comes out of the demodulator, and what a station says about it.
 
 use bytes::Bytes;
+use skyhaul_ccsds::EndOfInput;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::generate::{Description, Source};
@@ -8,7 +9,7 @@ use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Packets;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
-use skyhaul_ccsds::scan::{DamageKind, FileEnd, Scanned, Scanner};
+use skyhaul_ccsds::scan::{DamageKind, Scanned, Scanner};
 use skyhaul_records::pack::{Effort, Packer, unpack};
 use skyhaul_records::{Record, RecordReader, RecordWriter};
 use skyhaul_units::Utc;
@@ -152,7 +153,7 @@ fn scanned(file: &[u8], step: usize) -> Vec<(u64, u64, Option<DamageKind>)> {
     let (mut start, mut end) = (0, 0);
     while end < file.len() {
         end = (end + step).min(file.len());
-        let here = if end == file.len() { FileEnd::Here } else { FileEnd::Later };
+        let here = if end == file.len() { EndOfInput::Reached } else { EndOfInput::Ahead };
         start += scanner.scan(&file[start..end], here, |place| {
             found.push(match place {
                 Scanned::Packet { offset, bytes, .. } => (offset, bytes.len() as u64, None),

@@ -7,11 +7,12 @@ use crate::row_data::{RowData, row_data};
 use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use skyhaul_ccsds::EndOfInput;
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::packet::{Grouping, Header};
-use skyhaul_ccsds::scan::{FileEnd, LOOK_AHEAD, Scanned, Scanner};
+use skyhaul_ccsds::scan::{LOOK_AHEAD, Scanned, Scanner};
 use skyhaul_ccsds::survey::PacketTimes;
 use skyhaul_level0::naming::mission_of_file;
 use skyhaul_units::Utc;
@@ -79,7 +80,8 @@ impl Reading {
                 read => self.held += read,
             }
         }
-        let end = if self.held < self.buffer.len() { FileEnd::Here } else { FileEnd::Later };
+        let end =
+            if self.held < self.buffer.len() { EndOfInput::Reached } else { EndOfInput::Ahead };
         let Self { scanner, times, buffer, held, rows, told, damages, .. } = self;
         let taken = scanner.scan(&buffer[..*held], end, |found| match found {
             Scanned::Packet { offset, header, bytes } => {
@@ -97,7 +99,7 @@ impl Reading {
                 }
             }
         });
-        if end == FileEnd::Here {
+        if end == EndOfInput::Reached {
             return Ok(true);
         }
         self.buffer.copy_within(taken..self.held, 0);

@@ -16,9 +16,10 @@ mod open_block;
 mod stage;
 mod watch;
 
+use crate::end_of_input::EndOfInput;
 use crate::frame;
 use crate::id::{Channel, Scid};
-use crate::identify::{Identification, InputLayout, SampleEnd, Unidentified, identify};
+use crate::identify::{Identification, InputLayout, Unidentified, identify};
 use crate::inner::{InnerDecoder, Symbols, identify_symbols};
 use crate::likeness::mistaken;
 use crate::mission::{Mission, MissionSet};
@@ -141,7 +142,7 @@ pub struct Capture {
     /// What the input looks like, where it was taken for something else and nothing was found so
     /// far.
     doubt: Option<Unidentified>,
-    end: SampleEnd,
+    end: EndOfInput,
 }
 
 #[derive(Debug)]
@@ -195,7 +196,7 @@ impl Capture {
             spacecraft: BTreeMap::new(),
             dropped_bits: 0,
             doubt: None,
-            end: SampleEnd::Ahead,
+            end: EndOfInput::Ahead,
         };
         if let (Some(mission), Some(format)) =
             (capture.options.mission.clone(), capture.options.format)
@@ -223,10 +224,10 @@ impl Capture {
 
     /// The input ends here. Poll for what is left.
     pub fn finish(&mut self) {
-        if self.end == SampleEnd::Reached {
+        if self.end == EndOfInput::Reached {
             return;
         }
-        self.end = SampleEnd::Reached;
+        self.end = EndOfInput::Reached;
         if let Stage::Unknown(_) = &self.stage {
             self.try_to_identify();
         }
@@ -315,15 +316,15 @@ impl Capture {
             let next =
                 held.tried + held.tried.clamp(FIRST_TRY_BYTES, (limit / 2).max(FIRST_TRY_BYTES));
             let len = held.bytes.len();
-            if self.end == SampleEnd::Ahead && len < next {
+            if self.end == EndOfInput::Ahead && len < next {
                 return;
             }
-            let end = if len <= next { self.end } else { SampleEnd::Ahead };
+            let end = if len <= next { self.end } else { EndOfInput::Ahead };
             held.tried = next.min(len);
             let sample = &held.bytes[..held.tried];
             match self.options.recognise(sample, &self.missions, end) {
                 Ok(identification) => return self.begin(identification),
-                Err(reason) if end == SampleEnd::Reached => {
+                Err(reason) if end == EndOfInput::Reached => {
                     let reason = match self.options.format {
                         Some(InputLayout::Frames) => Unidentified::NoFrames,
                         format => mistaken(sample, format).unwrap_or(reason),
@@ -386,7 +387,7 @@ impl Capture {
             _ => watch.own_end,
         };
         if watch.wait(event) {
-            self.look_out(Reached { place, end: SampleEnd::Ahead });
+            self.look_out(Reached { place, end: EndOfInput::Ahead });
         } else {
             self.settle();
         }
@@ -414,7 +415,7 @@ impl Capture {
                     self.events.push_back(CaptureEvent::OtherDownlink(Box::new(identification)));
                 }
             }
-            None if reached.end == SampleEnd::Reached => self.release(usize::MAX),
+            None if reached.end == EndOfInput::Reached => self.release(usize::MAX),
             None => self.settle(),
         }
         !self.events.is_empty()
@@ -550,7 +551,7 @@ impl CaptureOptions {
         &self,
         sample: &[u8],
         missions: &MissionSet,
-        end: SampleEnd,
+        end: EndOfInput,
     ) -> Result<Identification, Unidentified> {
         let Some(mission) = &self.mission else {
             return match self.format {
@@ -576,7 +577,7 @@ impl CaptureOptions {
         if self.format.is_none() && has_inner && !found.as_ref().is_ok_and(is_own) {
             found = identify_symbols(sample, Symbols::Hard, &only, end);
             if !found.as_ref().is_ok_and(is_own)
-                && end == SampleEnd::Ahead
+                && end == EndOfInput::Ahead
                 && sample.len() < SYMBOLS_SHOW
             {
                 return Err(found.err().unwrap_or(Unidentified::Nothing));

@@ -10,10 +10,10 @@
 //! In search a frame is tried at each byte. It is proven by its error control; where there is none,
 //! by another frame of the spacecraft that begins where it ends, or by the input's end there.
 
+use crate::end_of_input::EndOfInput;
 use crate::frame::{Check, Extent, Frame, extent, spacecraft};
 use crate::id::Scid;
 use crate::mission::{FrameFormat, Mission};
-use crate::sample_end::SampleEnd;
 
 /// Cuts a stream of such frames.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl Delimiter {
 
     /// What `bytes` begin with; `None` where more has to come first, or nothing is left. At most
     /// the longest frame and the next one's header are waited for.
-    pub fn cut(&mut self, bytes: &[u8], end: SampleEnd) -> Option<Cut> {
+    pub fn cut(&mut self, bytes: &[u8], end: EndOfInput) -> Option<Cut> {
         if self.is_running {
             match self.here(bytes, end) {
                 Proof::Frame(len) => return Some(Cut::Frame(len)),
@@ -69,27 +69,27 @@ impl Delimiter {
     }
 
     /// Whether the frame goes on with which the stream is expected to.
-    fn here(&self, bytes: &[u8], end: SampleEnd) -> Proof {
+    fn here(&self, bytes: &[u8], end: EndOfInput) -> Proof {
         let len = match self.whole(bytes, end) {
             Proof::Frame(len) => len,
             other => return other,
         };
         let is_damaged =
             Frame::parse(&bytes[..len], &self.format).is_ok_and(|frame| frame.fecf == Check::Bad);
-        if !is_damaged || bytes.len() == len && end == SampleEnd::Reached {
+        if !is_damaged || bytes.len() == len && end == EndOfInput::Reached {
             return Proof::Frame(len);
         }
         // The damage may be in the length.
         let next = &bytes[len..];
         match (extent(next, &self.format), end) {
             (Extent::Of(_), _) if self.is_own(next) => Proof::Frame(len),
-            (Extent::Incomplete, SampleEnd::Ahead) => Proof::Later,
+            (Extent::Incomplete, EndOfInput::Ahead) => Proof::Later,
             _ => Proof::None,
         }
     }
 
     /// Whether a frame begins where none was expected.
-    fn proven(&self, bytes: &[u8], end: SampleEnd) -> Proof {
+    fn proven(&self, bytes: &[u8], end: EndOfInput) -> Proof {
         if !self.is_own(bytes) {
             return Proof::None;
         }
@@ -107,16 +107,16 @@ impl Delimiter {
             (Proof::Frame(_) | Proof::Later, _) if !self.is_own(next) => Proof::None,
             (Proof::Frame(_), _) => Proof::Frame(len),
             (Proof::Later, _) => Proof::Later,
-            (_, SampleEnd::Reached) if next.is_empty() => Proof::Frame(len),
+            (_, EndOfInput::Reached) if next.is_empty() => Proof::Frame(len),
             _ => Proof::None,
         }
     }
 
     /// A frame as its header says, all of which is there.
-    fn whole(&self, bytes: &[u8], end: SampleEnd) -> Proof {
+    fn whole(&self, bytes: &[u8], end: EndOfInput) -> Proof {
         match (extent(bytes, &self.format), end) {
             (Extent::Of(len), _) if len <= bytes.len() => Proof::Frame(len),
-            (Extent::Of(_) | Extent::Incomplete, SampleEnd::Ahead) => Proof::Later,
+            (Extent::Of(_) | Extent::Incomplete, EndOfInput::Ahead) => Proof::Later,
             _ => Proof::None,
         }
     }

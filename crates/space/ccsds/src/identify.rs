@@ -10,11 +10,11 @@ mod fitness;
 use crate::count::CountStep;
 use crate::decode::{BlockDecoder, CheckSymbols};
 use crate::delimit::run_of;
+use crate::end_of_input::EndOfInput;
 use crate::frame::{self, VcCount};
 use crate::id::{Channel, Scid};
 use crate::inner::Symbols;
 use crate::mission::{FrameKind, Mission, MissionSet};
-pub use crate::sample_end::SampleEnd;
 use crate::sync::{Judge, Judgement};
 use bytes::Bytes;
 use fitness::{Fitness, closest};
@@ -121,7 +121,7 @@ pub enum Unidentified {
 pub fn identify(
     sample: &[u8],
     missions: &MissionSet,
-    end: SampleEnd,
+    end: EndOfInput,
 ) -> Result<Identification, Unidentified> {
     let marked = identify_marked(sample, missions, end, None);
     marked.or_else(|reason| bare_frames(sample, missions, end).ok_or(reason))
@@ -135,7 +135,7 @@ pub fn identify(
 pub(crate) fn identify_marked(
     sample: &[u8],
     missions: &MissionSet,
-    end: SampleEnd,
+    end: EndOfInput,
     known_length: Option<usize>,
 ) -> Result<Identification, Unidentified> {
     let hits = markers(sample);
@@ -189,7 +189,7 @@ fn markers(sample: &[u8]) -> Vec<Hit> {
 
 /// Distances between markers in bytes, the most frequent first; at a whole input's end also those
 /// of the missions.
-fn cadu_lengths(hits: &[Hit], missions: &MissionSet, end: SampleEnd) -> Vec<usize> {
+fn cadu_lengths(hits: &[Hit], missions: &MissionSet, end: EndOfInput) -> Vec<usize> {
     let mut distances: BTreeMap<usize, usize> = BTreeMap::new();
     for pair in hits.windows(2) {
         let bits = pair[1].position - pair[0].position;
@@ -199,7 +199,7 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, end: SampleEnd) -> Vec<usiz
     }
     // A distance that occurs once may be of a marker by chance; more bits can confirm it, unless
     // the input has ended.
-    let fewest = if end == SampleEnd::Reached { 1 } else { 2 };
+    let fewest = if end == EndOfInput::Reached { 1 } else { 2 };
     let mut lengths: Vec<(usize, usize)> = distances
         .into_iter()
         .filter(|(_, count)| *count >= fewest)
@@ -209,7 +209,7 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, end: SampleEnd) -> Vec<usiz
     let mut lengths: Vec<usize> =
         lengths.into_iter().map(|(_, length)| length).take(MAX_LENGTHS).collect();
     // A whole input may hold a single CADU, which has no distance to a next one.
-    if end == SampleEnd::Reached {
+    if end == EndOfInput::Reached {
         for mission in missions.iter() {
             if !lengths.contains(&mission.cadu_len()) {
                 lengths.push(mission.cadu_len());
@@ -377,7 +377,7 @@ fn shortest(sample: &[u8], length: usize, found: Headers) -> (usize, Headers) {
 pub(crate) fn bare_frames(
     sample: &[u8],
     missions: &MissionSet,
-    end: SampleEnd,
+    end: EndOfInput,
 ) -> Option<Identification> {
     let mut fitting = Vec::new();
     for mission in missions.iter() {
@@ -396,7 +396,7 @@ pub(crate) fn bare_frames(
         };
         // A whole file of whole frames is evidence enough for one header; elsewhere as many as in
         // a run are needed, that chance does not pass for.
-        let enough = if end == SampleEnd::Reached && ends_with_frame { 1 } else { FEWEST_IN_RUN };
+        let enough = if end == EndOfInput::Reached && ends_with_frame { 1 } else { FEWEST_IN_RUN };
         // One readable header in ten may be of another spacecraft or damaged.
         let fits = fitness.frames >= enough && fitness.frames * 10 >= readable * 9;
         // Every fifth header of frames of 220 bytes stands where a mission's of 1,100 would, every

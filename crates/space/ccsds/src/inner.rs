@@ -10,7 +10,8 @@
 
 mod code;
 
-use crate::identify::{Identification, InputLayout, SampleEnd, Unidentified, identify_marked};
+use crate::end_of_input::EndOfInput;
+use crate::identify::{Identification, InputLayout, Unidentified, identify_marked};
 use crate::mission::{Mission, MissionSet};
 use crate::quality::BitPosition;
 pub use code::{InnerCode, LineCode, Symbols};
@@ -27,7 +28,7 @@ pub fn identify_symbols(
     sample: &[u8],
     symbols: Symbols,
     missions: &MissionSet,
-    end: SampleEnd,
+    end: EndOfInput,
 ) -> Result<Identification, Unidentified> {
     let mut codes = vec![InnerCode::default()];
     for mission in missions.iter() {
@@ -52,7 +53,7 @@ fn identify_by(
     sample: &[u8],
     symbols: Symbols,
     missions: &MissionSet,
-    end: SampleEnd,
+    end: EndOfInput,
 ) -> Result<Identification, Unidentified> {
     let mut decoder = InnerDecoder::new(code, symbols, BitPosition::START, Kernel::best());
     let mut bits = Vec::new();

@@ -8,6 +8,7 @@
 //! damage. Behind damage the chain is taken up again where packets of known applications follow
 //! each other, so that noise is not taken for packets.
 
+use crate::end_of_input::EndOfInput;
 use crate::id::Apid;
 use crate::packet::{Header, HeaderError, SpaceHeader};
 
@@ -114,13 +115,13 @@ impl Default for Scanner {
 impl Scanner {
     /// Hands out what stands in `bytes`, the file from where the last call left off. Returns how
     /// many of the bytes are done with: the others are to be given again at the start of the next
-    /// call, with what follows them in the file. All are, where the file `ends` with them.
+    /// call, with what follows them in the file. All are, where the file ends with them.
     ///
     /// Less than [`LOOK_AHEAD`] bytes are left over.
     pub fn scan<'a>(
         &mut self,
         bytes: &'a [u8],
-        end: FileEnd,
+        end: EndOfInput,
         mut sink: impl FnMut(Scanned<'a>),
     ) -> usize {
         let mut at = 0;
@@ -151,7 +152,7 @@ impl Scanner {
                 }
             }
         }
-        if end == FileEnd::Here
+        if end == EndOfInput::Reached
             && let Some(damage) = self.damage.take()
         {
             sink(Scanned::Damage(damage));
@@ -161,13 +162,13 @@ impl Scanner {
     }
 
     /// What stands at the start of `bytes`, which are not empty.
-    fn place(&self, bytes: &[u8], end: FileEnd) -> Place {
+    fn place(&self, bytes: &[u8], end: EndOfInput) -> Place {
         if self.damage.is_some() {
             return self.resumes(bytes, end);
         }
         let first = match whole(bytes) {
             Ok(header) => header,
-            Err(kind) if kind.is_cut() && end == FileEnd::Later => return Place::More,
+            Err(kind) if kind.is_cut() && end == EndOfInput::Ahead => return Place::More,
             Err(kind) => return Place::Wrong(kind),
         };
         let mut rest = &bytes[first.total_len()..];
@@ -179,7 +180,7 @@ impl Scanner {
         };
         let mut links = 1;
         while links < chain {
-            if rest.is_empty() && end == FileEnd::Here {
+            if rest.is_empty() && end == EndOfInput::Reached {
                 return Place::Packet(first);
             }
             if Header::parse(rest).is_ok_and(|header| self.knows(&header)) {
@@ -193,7 +194,7 @@ impl Scanner {
                         chain = LONG_CHAIN;
                     }
                 }
-                Err(kind) if kind.is_cut() && end == FileEnd::Later => return Place::More,
+                Err(kind) if kind.is_cut() && end == EndOfInput::Ahead => return Place::More,
                 Err(_) if self.has_known => return self.suspect(first, bytes, end),
                 // A short file that was cut off.
                 Err(kind) if kind.is_cut() && links >= SHORT_CHAIN => return Place::Packet(first),
@@ -207,7 +208,7 @@ impl Scanner {
 
     /// What follows a packet is none: either its length is wrong, or it is the last before some
     /// damage.
-    fn suspect(&self, first: Header, bytes: &[u8], end: FileEnd) -> Place {
+    fn suspect(&self, first: Header, bytes: &[u8], end: EndOfInput) -> Place {
         let length = first.total_len();
         for at in 1..length {
             match self.resumes(&bytes[at..], end) {
@@ -220,12 +221,12 @@ impl Scanner {
     }
 
     /// Whether a chain of packets begins at the start of `bytes` that noise would not make.
-    fn resumes(&self, bytes: &[u8], end: FileEnd) -> Place {
+    fn resumes(&self, bytes: &[u8], end: EndOfInput) -> Place {
         let (chain, known) = if self.has_known { (CHAIN, KNOWN) } else { (LONG_CHAIN, 0) };
         let mut rest = bytes;
         let mut first = None;
         for link in 0..chain {
-            if rest.is_empty() && end == FileEnd::Here && (link >= KNOWN || known > 0) {
+            if rest.is_empty() && end == EndOfInput::Reached && (link >= KNOWN || known > 0) {
                 break;
             }
             match whole(rest) {
@@ -233,7 +234,7 @@ impl Scanner {
                     first.get_or_insert(header);
                     rest = &rest[header.total_len()..];
                 }
-                Err(kind) if kind.is_cut() && end == FileEnd::Later => {
+                Err(kind) if kind.is_cut() && end == EndOfInput::Ahead => {
                     // Most places are told by the first header alone, whatever follows.
                     let hopeless = Header::parse(rest)
                         .is_ok_and(|header| !self.carries_on(&header, link, known));
@@ -279,15 +280,6 @@ fn whole(bytes: &[u8]) -> Result<Header, DamageKind> {
     } else {
         Ok(header)
     }
-}
-
-/// Whether a file ends with the bytes that are given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileEnd {
-    /// More may follow.
-    Later,
-    /// They are the last.
-    Here,
 }
 
 /// Packets in a row that are taken for a chain. Of places in noise a quarter looks like the header

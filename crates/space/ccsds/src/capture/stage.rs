@@ -3,11 +3,11 @@
 use super::CaptureOptions;
 use crate::decode::{BlockDecoder, CheckSymbols, DecodedBlock};
 use crate::delimit::{Cut, Delimiter};
+use crate::end_of_input::EndOfInput;
 use crate::identify::InputLayout;
 use crate::inner::InnerDecoder;
 use crate::mission::Mission;
 use crate::quality::{BitPosition, CapturedFrame, Quality};
-use crate::sample_end::SampleEnd;
 use crate::sync::SyncCounts;
 use crate::sync::{Found, SyncEvent, Synchroniser};
 use skyhaul_units::Utc;
@@ -134,7 +134,7 @@ impl FrameSource {
     }
 
     /// What the synchroniser counted. At the input's end, a frame that is not whole is skipped.
-    pub fn counts(&self, end: SampleEnd) -> SyncCounts {
+    pub fn counts(&self, end: EndOfInput) -> SyncCounts {
         match self {
             Self::Bits(stage) => stage.sync.counts(),
             Self::Frames(stage) => SyncCounts {
@@ -142,8 +142,8 @@ impl FrameSource {
                 frames: stage.frames,
                 skipped_bits: stage.skipped
                     + match end {
-                        SampleEnd::Ahead => 0,
-                        SampleEnd::Reached => 8 * stage.partial.len() as u64,
+                        EndOfInput::Ahead => 0,
+                        EndOfInput::Reached => 8 * stage.partial.len() as u64,
                     },
                 ..SyncCounts::default()
             },
@@ -241,7 +241,7 @@ impl FrameStage {
         self.partial.extend_from_slice(bytes);
         self.received = received;
         if self.delimiter.is_some() {
-            return self.cut(SampleEnd::Ahead);
+            return self.cut(EndOfInput::Ahead);
         }
         let whole = self.partial.len() / self.frame_len * self.frame_len;
         let partial = self.partial.split_off(whole);
@@ -250,11 +250,11 @@ impl FrameStage {
     }
 
     fn finish(&mut self) {
-        self.cut(SampleEnd::Reached);
+        self.cut(EndOfInput::Reached);
     }
 
     /// Takes the frames that are whole, where they say their length.
-    fn cut(&mut self, end: SampleEnd) {
+    fn cut(&mut self, end: EndOfInput) {
         let Some(mut delimiter) = self.delimiter.take() else { return };
         let held = core::mem::take(&mut self.partial);
         let mut at = 0;

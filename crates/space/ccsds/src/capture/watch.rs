@@ -8,10 +8,11 @@
 use super::held::Held;
 use super::stage::{FrameSource, StageEvent};
 use super::{CaptureEvent, CaptureOptions};
+use crate::end_of_input::EndOfInput;
 use crate::frame;
 use crate::id::Scid;
 use crate::identify::{
-    Identification, InputLayout, SampleEnd, bare_frames, first_frame, identify, identify_marked,
+    Identification, InputLayout, bare_frames, first_frame, identify, identify_marked,
 };
 use crate::inner::{InnerDecoder, identify_symbols};
 use crate::mission::{FrameFormat, MissionSet};
@@ -58,7 +59,7 @@ pub(super) struct Own {
 pub(super) struct Reached {
     pub place: BitPosition,
     /// Whether more may follow.
-    pub end: SampleEnd,
+    pub end: EndOfInput,
 }
 
 /// What a sample was found to be.
@@ -197,7 +198,7 @@ impl Watch {
 
     /// How much of the `len` bytes held that count is to be looked at now; `None` where more has to
     /// come first.
-    fn due(&self, len: usize, end: SampleEnd) -> Option<usize> {
+    fn due(&self, len: usize, end: EndOfInput) -> Option<usize> {
         let tried = self.held.tried;
         if self.foreign >= CHANGED_AFTER && !self.is_looked_at {
             return (len > 0).then_some(len.min(self.limit));
@@ -206,7 +207,7 @@ impl Watch {
         if len >= next {
             Some(next)
         } else {
-            (end == SampleEnd::Reached && tried < len).then_some(len)
+            (end == EndOfInput::Reached && tried < len).then_some(len)
         }
     }
 
@@ -225,8 +226,8 @@ impl Watch {
             let len = self.due(held.min(self.held.bytes.len()), end)?;
             self.held.tried = len;
             self.is_looked_at = self.foreign >= CHANGED_AFTER;
-            let sample_end = if len == self.held.bytes.len() { end } else { SampleEnd::Ahead };
-            let is_thorough = sample_end == SampleEnd::Reached
+            let sample_end = if len == self.held.bytes.len() { end } else { EndOfInput::Ahead };
+            let is_thorough = sample_end == EndOfInput::Reached
                 || self.fruitless.is_power_of_two()
                 || self.fruitless.is_multiple_of(THOROUGH);
             let known = (!is_thorough).then(|| found.mission.block_len());
@@ -255,11 +256,11 @@ impl Watch {
 
     /// Whether the frames of other spacecraft, where there are such, are enough to be more than
     /// passers-by.
-    const fn has_changed(&self, end: SampleEnd) -> bool {
+    const fn has_changed(&self, end: EndOfInput) -> bool {
         match self.foreign {
             0 | CHANGED_AFTER.. => true,
             frames => {
-                matches!(end, SampleEnd::Reached) && !self.is_mixed && frames >= CHANGED_AT_END
+                matches!(end, EndOfInput::Reached) && !self.is_mixed && frames >= CHANGED_AT_END
             }
         }
     }
@@ -270,7 +271,7 @@ impl Watch {
         found: &Identification,
         recognised: Recognised,
         options: &CaptureOptions,
-        end: SampleEnd,
+        end: EndOfInput,
     ) -> Option<Successor> {
         let Recognised { downlink: other, mut skipped } = recognised;
         let held = BitPosition::from_bits(8 * self.held.start);
@@ -282,7 +283,7 @@ impl Watch {
             skipped -= bytes.len() - rest.len();
             source.push(received, rest);
         }
-        if end == SampleEnd::Reached {
+        if end == EndOfInput::Reached {
             source.finish();
         }
         let mut events: VecDeque<StageEvent> = core::iter::from_fn(|| source.poll()).collect();
@@ -348,7 +349,7 @@ fn recognise(
     format: InputLayout,
     sample: &[u8],
     missions: &MissionSet,
-    end: SampleEnd,
+    end: EndOfInput,
     known_length: Option<usize>,
 ) -> Option<Recognised> {
     let seen = match (format, format.symbols()) {

@@ -163,7 +163,7 @@ fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
     let found = crate::identify::identify(
         &bits,
         &missions.identifiable(),
-        crate::identify::SampleEnd::Reached,
+        crate::end_of_input::EndOfInput::Reached,
     )
     .unwrap();
     assert_eq!((found.mission.name(), found.scid.unwrap().value()), ("jpss-3", 434));
@@ -173,7 +173,7 @@ fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
     let found = crate::identify::identify(
         &bare,
         &missions.identifiable(),
-        crate::identify::SampleEnd::Reached,
+        crate::end_of_input::EndOfInput::Reached,
     )
     .unwrap();
     assert_eq!((found.format, found.scid.unwrap().value()), (InputLayout::Frames, 434));

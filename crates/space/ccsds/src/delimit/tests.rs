@@ -60,14 +60,14 @@ fn cut(mission: &Mission, stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, usize) 
             assert!(len > 0);
             held.drain(..len);
         }
-        assert!(held.len() < 2 * 600 + 7 || end == SampleEnd::Ahead, "nothing is held at the end");
+        assert!(held.len() < 2 * 600 + 7 || end == EndOfInput::Ahead, "nothing is held at the end");
     };
     for piece in stream.chunks(piece) {
         held.extend_from_slice(piece);
-        take(&mut held, SampleEnd::Ahead);
+        take(&mut held, EndOfInput::Ahead);
         assert!(held.len() <= 2 * 600 + 7, "{} bytes are held", held.len());
     }
-    take(&mut held, SampleEnd::Reached);
+    take(&mut held, EndOfInput::Reached);
     assert!(held.is_empty());
     (frames, skipped)
 }

@@ -25,7 +25,7 @@ fn scan(file: &[u8], step: usize) -> (Vec<(u64, usize)>, Vec<UnreadableRange>) {
     let (mut start, mut end) = (0, 0);
     while end < file.len() || start < end {
         end = (end + step).min(file.len());
-        let is_end = if end == file.len() { FileEnd::Here } else { FileEnd::Later };
+        let is_end = if end == file.len() { EndOfInput::Reached } else { EndOfInput::Ahead };
         let taken = scanner.scan(&file[start..end], is_end, |found| match found {
             Scanned::Packet { offset, header, bytes } => {
                 assert_eq!(header.total_len(), bytes.len());
@@ -35,8 +35,8 @@ fn scan(file: &[u8], step: usize) -> (Vec<(u64, usize)>, Vec<UnreadableRange>) {
             Scanned::Damage(found) => damage.push(found),
         });
         start += taken;
-        assert!(end - start < LOOK_AHEAD && (is_end == FileEnd::Later || start == end));
-        if is_end == FileEnd::Here {
+        assert!(end - start < LOOK_AHEAD && (is_end == EndOfInput::Ahead || start == end));
+        if is_end == EndOfInput::Reached {
             break;
         }
     }

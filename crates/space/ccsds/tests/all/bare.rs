@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use proptest::prelude::*;
+use skyhaul_ccsds::EndOfInput;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::{InputLayout, SampleEnd, Unidentified, identify};
+use skyhaul_ccsds::identify::{InputLayout, Unidentified, identify};
 use skyhaul_ccsds::mission::{FrameKind, MissionSet};
 use skyhaul_units::Utc;
 
@@ -41,7 +42,7 @@ fn frame(kind: FrameKind, length: usize, at: u32) -> Vec<u8> {
 
 /// The length of the frames that the input is taken for.
 fn found(input: &[u8]) -> Option<usize> {
-    let found = identify(input, &MissionSet::built_in(), SampleEnd::Ahead).ok()?;
+    let found = identify(input, &MissionSet::built_in(), EndOfInput::Ahead).ok()?;
     assert_eq!(found.format, InputLayout::Frames);
     assert!(found.is_generic, "{} of {:?}", found.mission.name(), found.scid);
     Some(found.mission.frame().length)
@@ -98,7 +99,7 @@ proptest! {
     fn what_is_no_run_of_frames_is_not_taken_for_one(seed in any::<u64>()) {
         let mut chance = Chance(seed);
         let noise: Vec<u8> = (0..100_000).map(|_| chance.next()).collect();
-        prop_assert!(identify(&noise, &MissionSet::built_in(), SampleEnd::Ahead).is_err());
+        prop_assert!(identify(&noise, &MissionSet::built_in(), EndOfInput::Ahead).is_err());
     }
 }
 
@@ -107,7 +108,7 @@ proptest! {
 fn frames_of_the_very_length_of_a_mission_without_spacecraft_are_taken_for_its_own() {
     assert!(is_of_a_mission(FrameKind::Aos, 1_195));
     let input: Vec<u8> = (100..400).flat_map(|at| frame(FrameKind::Aos, 1_195, at)).collect();
-    let identified = identify(&input, &MissionSet::built_in(), SampleEnd::Ahead).unwrap();
+    let identified = identify(&input, &MissionSet::built_in(), EndOfInput::Ahead).unwrap();
     assert_eq!((identified.mission.name(), identified.is_generic), ("smap", false));
 }
 

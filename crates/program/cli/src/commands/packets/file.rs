@@ -1,8 +1,9 @@
 //! A packet file, read from its beginning in large pieces.
 
+use skyhaul_ccsds::EndOfInput;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 pub use skyhaul_ccsds::scan::Scanned as Place;
-use skyhaul_ccsds::scan::{FileEnd, LOOK_AHEAD, Scanner};
+use skyhaul_ccsds::scan::{LOOK_AHEAD, Scanner};
 use skyhaul_ccsds::survey::{PacketTime, PacketTimes};
 use skyhaul_exit::Failure;
 use skyhaul_level0::naming::mission_of_file;
@@ -56,7 +57,7 @@ impl PacketFileInput {
         while matches!(outcome, Ok(Pass::On)) {
             let read = self.fill(&mut buffer[held..])?;
             held += read;
-            let end = if held < buffer.len() { FileEnd::Here } else { FileEnd::Later };
+            let end = if held < buffer.len() { EndOfInput::Reached } else { EndOfInput::Ahead };
             let taken = scanner.scan(&buffer[..held], end, |place| {
                 if !matches!(outcome, Ok(Pass::On)) {
                     return;
@@ -67,7 +68,7 @@ impl PacketFileInput {
                 };
                 outcome = sink(place, time);
             });
-            if end == FileEnd::Here {
+            if end == EndOfInput::Reached {
                 break;
             }
             buffer.copy_within(taken..held, 0);
