@@ -4,7 +4,7 @@ use super::course::{FarNode, FileTransfer};
 use super::receipts::Receipts;
 use super::screen::{RunKind, Screen, TransferVerdict};
 use super::spec::Copy;
-use crate::commands::classes::{Classes, known};
+use crate::commands::classes::ClassFlags;
 use crate::commands::far::{self, FarName, OwnEnd, ways};
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
@@ -15,7 +15,7 @@ use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
 use skyhaul_files::{RelPath, Rule, Selection};
 use skyhaul_files_io::{Directory, FileSource, Inside, TransferTask};
 use skyhaul_quic::Fingerprint;
-use skyhaul_transport::{ClassId, ClassTree, PRIORITY_NORMAL, SessionConfig};
+use skyhaul_transport::{ClassId, ClassTree, SessionConfig};
 use skyhaul_units::{Duration, Rate};
 use std::ffi::OsString;
 use std::io::Write;
@@ -61,14 +61,8 @@ pub struct Flags {
     /// Limits the rate of the file contents.
     #[arg(long, value_name = "RATE")]
     limit: Option<Rate>,
-    /// The class under which the sending end sends: one of the --config of that end.
-    #[arg(long, value_name = "NAME")]
-    class: Option<String>,
     #[command(flatten)]
-    classes: Classes,
-    /// The priority of the data within its class; 0 is the most important.
-    #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
-    priority: u8,
+    share: ClassFlags,
     /// The time from reading a block to its delivery. Blocks with the earliest deadline are sent
     /// first.
     #[arg(long, value_name = "DURATION")]
@@ -211,7 +205,7 @@ impl Flags {
         keys: &Keys,
         line: &LineFlags,
     ) -> Result<(Vec<SocketAddr>, Fingerprint, ClientSetup), Failure> {
-        let session = SessionConfig { classes: self.classes.tree()?, ..super::session() };
+        let session = SessionConfig { classes: self.share.tree()?, ..super::session() };
         far::far(
             FarName { known: &self.node, name: node },
             keys,
@@ -225,7 +219,7 @@ impl Flags {
     /// # Errors
     /// There is none of this name.
     pub fn own_class(&self, tree: &ClassTree) -> Result<ClassId, Failure> {
-        self.class.as_ref().map_or(Ok(tree.default_leaf()), |class| known(tree, class, "a copy"))
+        self.share.find(tree, "a copy")
     }
 
     /// Where a copy with the node whose key is `peer` is shown.
@@ -257,10 +251,10 @@ impl Flags {
             delete: false,
             limit: self.limit.filter(|limit| *limit > Rate::ZERO),
             deadline: self.deadline,
-            priority: self.priority,
+            priority: self.share.priority,
         };
         let (class, target, sources) =
-            (self.class.clone().unwrap_or_default(), RelPath::here(), Vec::new());
+            (self.share.class.clone().unwrap_or_default(), RelPath::here(), Vec::new());
         let (direction, naming) = (TransferDirection::Put, Naming::Into);
         Ok(TransferHello { direction, options, class, naming, target, sources, rules })
     }

@@ -2,7 +2,7 @@
 
 use super::course::StreamRun;
 use super::screen::{Screen, by_budget};
-use crate::commands::classes::{Classes, known};
+use crate::commands::classes::ClassFlags;
 use crate::commands::far::{FarName, OwnEnd, far, ways};
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
@@ -11,7 +11,7 @@ use core::str::FromStr;
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_streams::{FormatError, StreamFormat};
 use skyhaul_streams_io::{FarSink, Holds, Options, SourcePace, SourceSpec, StreamSource, groups};
-use skyhaul_transport::{ClassTree, PRIORITY_NORMAL, SessionConfig};
+use skyhaul_transport::{ClassTree, SessionConfig};
 use skyhaul_units::{ByteCount, Duration, Probability};
 use std::io::Write;
 use std::path::PathBuf;
@@ -76,19 +76,6 @@ struct PacingFlags {
     group: ByteCount,
 }
 
-/// The stream's share of the line.
-#[derive(clap::Args)]
-struct ClassFlags {
-    /// The class of the stream, one of those in --config.
-    #[arg(long, value_name = "NAME")]
-    class: Option<String>,
-    #[command(flatten)]
-    classes: Classes,
-    /// The priority of its blocks within the class; 0 is the most important.
-    #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
-    priority: u8,
-}
-
 /// Sends the stream to its end; an interrupt ends it in order. When the session is lost, a source
 /// that can continues as a further stream.
 ///
@@ -106,7 +93,7 @@ pub fn run(command: &StreamArguments, out: &mut dyn Write) -> Result<(), Failure
     // An error in the name of the far sink is reported before connecting.
     let sink: FarSink = sink.parse().map_err(|error| super::unread(&error))?;
     let format = command.format()?;
-    let classes = command.share.classes.tree()?;
+    let classes = command.share.tree()?;
     let options = command.options(&spec, format, &classes)?;
     let session = SessionConfig { classes, ..super::session() };
     let (remotes, peer, setup) = far(
@@ -201,9 +188,7 @@ impl StreamArguments {
             (None, SourceSpec::File(path), SourcePace::Frames) => Some(learnt(path, format)?),
             (given, ..) => given,
         };
-        let class = self.share.class.as_ref();
-        let class =
-            class.map_or(Ok(classes.default_leaf()), |class| known(classes, class, "a stream"))?;
+        let class = self.share.find(classes, "a stream")?;
         let priority = self.share.priority;
         Ok(Options { lateness: self.lateness, pace, frames_per_second, packing, priority, class })
     }
