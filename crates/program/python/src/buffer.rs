@@ -1,10 +1,10 @@
-//! Memory that is shared with Python, not copied: what is sent out of its objects, and what it
-//! reads of ours.
+//! Memory that is shared with Python and not copied: the data of Python objects that is sent, and
+//! our data that Python reads.
 //!
-//! A buffer of Python is held, so that nobody frees or resizes it, until the block made of it is
-//! settled everywhere. Its bytes are the program's promise: it must not change them before that
-//! (the page says so). What we lend is read-only, and lives as long as the object that lends it,
-//! which the borrower holds.
+//! A buffer of a Python object is held until the block made of it has an outcome and nothing here
+//! refers to it, so that nobody frees or resizes it. The program must not change its bytes before
+//! that (docs/how-to/python.md). The memory that we lend is read-only, and lives as long as the
+//! object that lends it, which the borrower holds.
 #![allow(unsafe_code, reason = "the buffer protocol is made of pointers")]
 
 use crate::errors::BlockError;

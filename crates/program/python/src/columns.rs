@@ -1,7 +1,7 @@
-//! Tables as columns: what is said of each row stands in one array for each kind of thing.
+//! Tables as columns: one array for each kind of value, with one entry for each row.
 //!
-//! Nothing here knows NumPy: a column is its numbers as they lie in memory, and the name of their
-//! type. Words that repeat are a column of numbers with a list of what they stand for.
+//! This module does not use NumPy. A column is the bytes of its numbers and NumPy's name of their
+//! type. Words that repeat are a column of indices and a list of the words.
 //! `python/skyhaul/tables.py` makes arrays of both.
 
 use crate::buffer::Column;

@@ -10,27 +10,27 @@ pub struct Identity(pub skyhaul::Identity);
 
 #[pymethods]
 impl Identity {
-    /// A new key.
+    /// Makes a new key.
     #[staticmethod]
     fn generate() -> PyResult<Self> {
         let made = skyhaul::Identity::generate();
         made.map(Self).map_err(|error| IdentityError::new_err(error.to_string()))
     }
 
-    /// The key of a file that `skyhaul keygen` made.
+    /// Reads the key from a file that `skyhaul keygen` made.
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
         Self::from_pem(&std::fs::read_to_string(path)?)
     }
 
-    /// The key of a text.
+    /// Reads the key from a text.
     #[staticmethod]
     fn from_pem(text: &str) -> PyResult<Self> {
         let read = skyhaul::Identity::from_pem(text);
         read.map(Self).map_err(|error| IdentityError::new_err(error.to_string()))
     }
 
-    /// The key as text. Keep it secret.
+    /// Returns the key as text. Keep it secret.
     fn to_pem(&self) -> String {
         self.0.to_pem()
     }

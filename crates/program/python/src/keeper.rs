@@ -1,11 +1,12 @@
 //! The one thread that waits for the interpreter.
 //!
-//! A node's thread must never wait for it: the node's thread holds locks that a Python thread may
-//! wait for while that has the interpreter (a deadlock), and a busy interpreter would delay the
-//! line. Calls into Python from there (wake an event loop, release a buffer) go to the keeper.
+//! The thread of a node must never wait for the interpreter. It holds locks for which a Python
+//! thread may wait while that thread has the interpreter: both would wait for ever. A busy
+//! interpreter would also delay the line. So the node's thread leaves its calls into Python (wake an
+//! event loop, release a buffer) to the keeper.
 //!
-//! Its queue is bounded: a task is in it once, however often it is woken, and there are no more
-//! buffers than blocks in flight.
+//! The queue is bounded: it holds each task at most once, and no more buffers than there are blocks
+//! in flight.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
@@ -33,7 +34,7 @@ struct Keeper {
 static KEEPER: OnceLock<Keeper> = OnceLock::new();
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Queues an errand.
+/// Queues work for the keeper.
 pub fn send(errand: Errand) {
     if IS_OVER.load(Ordering::Acquire) {
         // The interpreter is gone, and the process ends: its memory goes with it.

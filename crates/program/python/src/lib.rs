@@ -1,7 +1,7 @@
-//! The module `skyhaul._skyhaul`: what the Python package `skyhaul` needs of the program.
+//! The module `skyhaul._skyhaul`: the part of the Python package `skyhaul` that is written in Rust.
 //!
 //! `python/skyhaul/` is the package, with the classes that are plain data, the exceptions and the
-//! tables; here are those that hold something of Rust's. `node`, `session` and `sent` are the
+//! tables. This crate has the classes that hold Rust values. `node`, `session` and `sent` are the
 //! library's classes; `waiting` blocks a thread or bridges to asyncio; `keeper` is the one thread
 //! that ever waits for the interpreter; `buffer` shares memory with it. `captures`, `packets` and
 //! `gaps` read files as `columns`.

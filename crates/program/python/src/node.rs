@@ -68,7 +68,7 @@ impl Node {
         Ok(Self { node: Mutex::new(Some(Arc::new(node))), addresses, classes })
     }
 
-    /// Where its sockets are, in the order of `bind`.
+    /// The addresses of its sockets, in the order of `bind`.
     #[getter]
     fn addresses(&self) -> Vec<String> {
         self.addresses.iter().map(SocketAddr::to_string).collect()
@@ -96,7 +96,7 @@ impl Node {
         awaitable(py, self.connect_job(paths, peer)?)
     }
 
-    /// The next session of a node that connected; None when this node has stopped.
+    /// Waits for a node to connect. Returns its session; None when this node has stopped.
     #[pyo3(signature = (timeout=None))]
     fn accept(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         wait(py, self.accept_job()?, timeout)
@@ -107,7 +107,7 @@ impl Node {
         awaitable(py, self.accept_job()?)
     }
 
-    /// Ends it at once, and its sessions with it.
+    /// Stops the node and its sessions at once.
     fn close(&self, py: Python<'_>) {
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| drop(node));

@@ -1,4 +1,4 @@
-//! Blocks that were handed over.
+//! Blocks that were passed to a session.
 
 use crate::errors::ClosedError;
 use crate::waiting::{PendingCall, awaitable, job, wait};
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use skyhaul::{FlowId, Outcome, Seq};
 use std::sync::Arc;
 
-/// A block's name within its session.
+/// The name of a block within its session.
 #[pyclass(frozen, eq, hash, get_all, from_py_object, module = "skyhaul")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockId {
@@ -40,8 +40,8 @@ impl From<BlockId> for skyhaul::BlockId {
     }
 }
 
-/// A block that was handed over. Await it, or wait for it, to get its outcome. A dropped one is
-/// sent all the same.
+/// A block that was passed to a session. Await it, or call `wait`, to get its outcome. The block is
+/// sent even if this object is dropped.
 #[pyclass(frozen, module = "skyhaul")]
 pub struct Sent(Arc<skyhaul::Sent>);
 
@@ -85,8 +85,8 @@ impl Sent {
         wait(py, self.outcome_job(), timeout)
     }
 
-    /// Waits for the block's name, which the session gives it when it accepts it; None if it did
-    /// not.
+    /// Waits for the name that the session gives to the block when it accepts the block. Returns
+    /// None if the session did not accept it.
     #[pyo3(signature = (timeout=None))]
     fn name(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         wait(py, self.name_job(), timeout)

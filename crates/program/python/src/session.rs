@@ -96,7 +96,7 @@ impl Session {
 
 #[pymethods]
 impl Session {
-    /// Hands a block over, once there is room for it.
+    /// Passes a block to the session as soon as there is room for it.
     #[pyo3(signature = (block, timeout=None))]
     fn send(
         &self,
@@ -112,7 +112,8 @@ impl Session {
         awaitable(py, self.send_job(block)?)
     }
 
-    /// The next received block; None when the session has ended and all blocks were taken.
+    /// Waits for the next received block. Returns None when the session has ended and all blocks
+    /// were taken.
     #[pyo3(signature = (timeout=None))]
     fn recv(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         wait(py, self.recv_job(|py| Ok(py.None()))?, timeout)
@@ -140,7 +141,7 @@ impl Session {
         awaitable(py, self.recv_job(|_| Err(PyStopAsyncIteration::new_err(())))?)
     }
 
-    /// Its counters since it began, by name.
+    /// The counters of the session since it began, by name.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.link()?.stats();
         let all = PyDict::new(py);
@@ -167,7 +168,7 @@ impl Session {
         Ok(all)
     }
 
-    /// Its paths and their state.
+    /// The paths of the session and their states.
     fn paths<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let kind = py.import("skyhaul.blocks")?.getattr("PathStatus")?;
         let paths = self.link()?.paths().into_iter().map(|(id, status)| {
@@ -191,30 +192,30 @@ impl Session {
         paths.collect()
     }
 
-    /// Paths that could not be set up, with the reason.
+    /// The paths that could not be set up, each with the reason.
     fn refused_paths(&self) -> PyResult<Vec<String>> {
         Ok(self.link()?.refused_paths())
     }
 
-    /// The far end's name, as it says.
+    /// The name that the far end gives itself.
     #[getter]
     fn peer_name(&self) -> PyResult<String> {
         Ok(self.link()?.peer_name())
     }
 
-    /// The fingerprint of the far end's key, as it proved.
+    /// The fingerprint of the key that the far end proved to have.
     #[getter]
     fn peer(&self) -> PyResult<Option<String>> {
         Ok(self.link()?.peer().map(|key| key.to_string()))
     }
 
-    /// Why it has ended; None while it stands.
+    /// Why the session has ended. None while it is open.
     #[getter]
     fn closed(&self) -> Option<String> {
         self.link().map_or_else(|_| Some("it was closed here".to_owned()), |link| link.closed())
     }
 
-    /// Closes it when the blocks that were handed over have an outcome.
+    /// Closes the session when all blocks that were passed to it have an outcome.
     fn close(&self) {
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(link);

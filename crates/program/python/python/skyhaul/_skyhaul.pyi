@@ -26,7 +26,7 @@ class Identity:
 
 @final
 class BlockId:
-    """A block's name within its session."""
+    """The name of a block within its session."""
 
     def __new__(cls, flow: int, seq: int) -> Self: ...
     @property
@@ -38,7 +38,7 @@ class BlockId:
 
 @final
 class Sent(Awaitable[Outcome]):
-    """A block that was handed over."""
+    """A block that was passed to a session."""
 
     def wait(self, timeout: float | timedelta | None = None) -> Outcome: ...
     def name(self, timeout: float | timedelta | None = None) -> BlockId | None: ...
@@ -47,7 +47,7 @@ class Sent(Awaitable[Outcome]):
 
 @final
 class Received:
-    """A received block: a buffer that is not copied."""
+    """A received block. It is a buffer; reading it copies nothing."""
 
     @property
     def id(self) -> BlockId: ...
@@ -127,7 +127,7 @@ class Node:
 
 @final
 class Column:
-    """A column of a table: a buffer, and NumPy's name of its type."""
+    """A column of a table: a buffer, and the NumPy name of its type."""
 
     @property
     def dtype(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Plain data: what a program hands over, and what it gets back."""
+"""Plain data: the arguments that a program passes, and the results that it gets."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ class Outcome(enum.Enum):
     DELIVERED = "delivered"
     """The far end has all of it."""
     EXPIRED = "expired"
-    """Its deadline passed before, or the deadline of a block that it depends on."""
+    """Its deadline passed before it was complete, or a block that it depends on expired."""
     CANCELLED = "cancelled"
-    """The session did not accept it, or a block that it depends on."""
+    """The session did not accept the block, or did not accept a block that it depends on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block to send. Its data is not copied: it must not change before the block has an outcome."""
+    """A block to send. Its data is not copied, and must not change before the block has an outcome."""
 
     data: Buffer
-    """Any object with a buffer without holes: bytes, memoryview, a NumPy array; 1 to 16,777,215 bytes."""
+    """Any object with a contiguous buffer: bytes, memoryview, a NumPy array; 1 to 16,777,215 bytes."""
     flow: int = 0
-    """The flow that it belongs to. It gets the next number there."""
+    """The flow that it belongs to. The block gets the next number of this flow."""
     deadline: float | timedelta | None = None
-    """Its deadline in seconds from now; None: none."""
+    """The deadline in seconds from now. None: no deadline."""
     expendable: bool = False
-    """Given up at its deadline, and delivered as soon as it is complete; otherwise delivered in the order of its flow."""
+    """True: given up at its deadline, and delivered as soon as it is complete. False: delivered in the order of its flow."""
     priority: int = 1
     """0 is the most important."""
     depends_on: BlockId | None = None
-    """A block handed over before it, without which it is useless."""
+    """An earlier block, without which this block is useless."""
     useful_alone: bool = False
-    """It is useful even if the block that it depends on is given up."""
+    """True: the block is useful even if the block that it depends on is given up."""
     class_name: str | None = None
-    """Its class; None: the first."""
+    """The name of its class. None: the first class."""
     redundant: bool = False
-    """It is sent on every path (duplicates)."""
+    """True: the block is sent on every path (duplicates)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class Path:
     """A path to another node."""
 
     remote: str
-    """The far end's address, such as ``192.0.2.1:4710``."""
+    """The address of the far end, such as ``192.0.2.1:4710``."""
     socket: int = 0
-    """The index of its socket, in the order of ``bind``."""
+    """The index of the local socket, in the order of ``bind``."""
     metered: bool = False
-    """It carries only data that would be late on the free paths."""
+    """True: the path carries only data that would be late on the free paths."""
     standby: bool = False
-    """It is used only while no other path works."""
+    """True: the path is used only while no other path works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ class Class:
     """A class that shares the line with others. Rates are bits per second, or texts such as ``2 Mbit/s``."""
 
     name: str
-    """Its name, for blocks and other classes."""
+    """The name by which blocks and other classes refer to it."""
     parent: str | None = None
-    """Its parent class; None: none."""
+    """The name of its parent class. None: no parent."""
     guarantee: str | int | None = None
     """Its guaranteed rate."""
     ceiling: str | int | None = None
-    """Its highest rate; None: its parent's."""
+    """Its highest rate. None: the ceiling of its parent."""
     priority: int | None = None
-    """0 (most important) to 7; None: its parent's."""
+    """0 (most important) to 7. None: the priority of its parent."""
 
 
 class PathStatus(NamedTuple):
@@ -89,11 +89,11 @@ class PathStatus(NamedTuple):
     rtt: float
     """Smoothed round-trip time in seconds."""
     min_rtt: float
-    """The smallest recent one."""
+    """The smallest recent round-trip time in seconds."""
     rate: int
     """The rate that the congestion controller allows now, in bits per second."""
     loss: float
-    """Share of datagrams lost."""
+    """The share of datagrams that were lost."""
     symbols_sent: int
     symbols_lost: int
     repair_sent: int

@@ -1,4 +1,4 @@
-"""The exceptions of this package. Errors of files are Python's own: ``FileNotFoundError`` and so on."""
+"""The exceptions of this package. A file that cannot be read raises an exception of Python, such as ``FileNotFoundError``."""
 
 
 class Error(Exception):
@@ -6,11 +6,11 @@ class Error(Exception):
 
 
 class IdentityError(Error, ValueError):
-    """A text or file that is not a key."""
+    """The text or file is not a key."""
 
 
 class StartError(Error):
-    """A node that did not start."""
+    """The node did not start."""
 
 
 class SocketError(StartError, OSError):
@@ -22,7 +22,7 @@ class ConfigError(StartError, ValueError):
 
 
 class SessionError(Error):
-    """A session that cannot be used."""
+    """The session cannot be used."""
 
 
 class ClosedError(SessionError, ConnectionError):
@@ -34,11 +34,11 @@ class ClosedError(SessionError, ConnectionError):
 
 
 class BlockError(SessionError, ValueError):
-    """A block that cannot be sent."""
+    """The block cannot be sent."""
 
 
 class DataError(Error, ValueError):
-    """A file with wrong content."""
+    """The content of the file is wrong."""
 
     def __init__(self, place: str, what: str, help: str) -> None:
         super().__init__(f"{what}, {place}; help: {help}")
@@ -48,4 +48,4 @@ class DataError(Error, ValueError):
 
 
 class DamageWarning(UserWarning):
-    """A part of a file could not be read; the rest was."""
+    """A part of a file could not be read. The other parts were read."""

@@ -1,6 +1,7 @@
-"""Files as tables: a dictionary of NumPy arrays, one for each column, which ``pandas.DataFrame(table)`` accepts.
+"""Reads files as tables. A table is a dictionary of NumPy arrays, one for each column.
 
-Arrays of numbers are the decoder's own memory, and read-only. Only these functions need NumPy.
+``pandas.DataFrame(table)`` accepts it.
+Arrays of numbers share the memory of the decoder, and are read-only. Only these functions need NumPy.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Decoded(NamedTuple):
     frames: Table
     packets: Table
     account: list[dict[str, Any]]
-    """The account of each downlink in it, as in ``skyhaul decode --json``."""
+    """The account of each downlink in the file, as ``skyhaul decode --json`` prints it."""
 
 
 def decode(
@@ -37,7 +38,8 @@ def decode(
     """Decodes a capture file to frames and packets.
 
     The content is detected; ``mission`` (a name, or a file ending in .toml) and ``format`` (auto, bits, cadus, frames,
-    symbols, soft) are for files where detection fails. With ``data``, both tables have the bytes, copied.
+    symbols, soft) are for files where detection fails. With ``data``, both tables have a column with a copy of
+    the bytes.
     """
     frames, packets, account = _skyhaul.decode(path, mission, format, data)
     return Decoded(_arrays(frames), _arrays(packets), json.loads(account))
@@ -46,15 +48,15 @@ def decode(
 def frames(
     path: str | os.PathLike[str], mission: str | None = None, format: str = "auto", *, data: bool = False
 ) -> Table:
-    """The frames of a capture file, including those set aside, whose scid, vcid and count are -1."""
+    """Returns the frames of a capture file. Frames that were set aside are included; their scid, vcid and count are -1."""
     return decode(path, mission, format, data=data).frames
 
 
 def packets(path: str | os.PathLike[str], mission: str | None = None, *, data: bool = False) -> Table:
-    """The packets of a packet file, as ``skyhaul decode --packets-out`` and Level-0 write them.
+    """Returns the packets of a packet file that ``skyhaul decode --packets-out`` or Level-0 wrote.
 
-    The mission, which is in the names of such files, defines how times are read. An encapsulation packet has -1 for apid
-    and count. If a part of the file is damaged, the others are read, and a DamageWarning names the place.
+    The mission defines how times are read; without ``mission``, the name of the file gives it. An encapsulation packet has
+    -1 for apid and count. If a part of the file is damaged, the other parts are read, and a DamageWarning names the place.
     """
     columns, told, damages = _skyhaul.packets(path, mission, data)
     if damages:
@@ -64,10 +66,10 @@ def packets(path: str | os.PathLike[str], mission: str | None = None, *, data: b
 
 
 def gaps(path: str | os.PathLike[str]) -> Table:
-    """The gaps of a centre, from its state folder or from the output of ``skyhaul gaps --json`` in a file.
+    """Returns the gaps of a centre, from its state folder or from a file with the output of ``skyhaul gaps --json``.
 
-    A gap of frames has -1 for apid; one of packets has -1 for scid and missing. In a state folder, gaps that a station has
-    been asked about show as open.
+    A gap of frames has -1 for apid. A gap of packets has -1 for scid and missing. From a state folder, a gap that was
+    requested from a station is shown as open.
     """
     if os.path.isdir(path):
         kept, damaged = _skyhaul.ledger(path)
@@ -96,16 +98,16 @@ def gaps(path: str | os.PathLike[str]) -> Table:
 
 
 def lab_results(path: str | os.PathLike[str]) -> Table:
-    """The runs of experiments: of a file with what ``skyhaul lab run --json`` printed. A row is a run of a cell.
+    """Returns the runs of experiments, from a file with the output of ``skyhaul lab run --json``. A row is a run of a cell.
 
-    There is a column for each axis and each figure; a figure that another one is a part of has a point in its name, such
-    as ``latency_s.p50``. What a run does not have is nan, or an empty text.
+    Each axis and each figure has a column. The name of a figure that is a part of another figure has a point, such as
+    ``latency_s.p50``. A value that a run does not have is nan, or an empty text.
     """
     return _rows((_cell(outcome, cell) for outcome in _outcomes(path) for cell in outcome["cells"]), path)
 
 
 def lab_bars(path: str | os.PathLike[str]) -> Table:
-    """The verdicts on what experiments had to reach, of the same files. A row is a bar."""
+    """Returns the verdicts on the bars of experiments, from the same files. A row is a bar."""
     return _rows((_named(outcome, bar) for outcome in _outcomes(path) for bar in outcome["bars"]), path)
 
 
