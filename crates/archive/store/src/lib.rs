@@ -1,14 +1,14 @@
 //! Durable storage at both ends: a checksummed log, the station's spool, the centre's contact
 //! store.
 //!
-//! A [`Spool`] keeps captured blocks until the centre has them in custody. A [`ContactStore`] keeps
-//! received blocks, one [`Log`] for each contact, and tells how far they may be receipted. A
-//! [`raw`] recording keeps the bytes of an input. A record counts as durable after an `fdatasync`
+//! A [`Spool`] keeps captured blocks until its destinations have them in custody. A
+//! [`ContactStore`] keeps received blocks, one [`Log`] for each contact, and tells how far they may
+//! be receipted. A [`raw`] recording keeps the bytes of an input. A record counts as durable after an `fdatasync`
 //! that began after it was written. A power cut, a kill or a full disk may happen at any moment:
 //! opening then finds a valid log with every durable record in it, once.
 //!
 //! ```
-//! use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolItem, sim::SimDisk};
+//! use skyhaul_store::{DestinationId, Spool, SpoolConfig, SpoolDraw, SpoolItem, sim::SimDisk};
 //! use skyhaul_units::{ByteCount, Utc};
 //! use std::sync::Arc;
 //!
@@ -20,13 +20,13 @@
 //! let mut spool = Spool::open(disk, config, now, drawn)?;
 //! let flow = spool.open_flow(now)?;
 //! spool.append(flow, b"frames", now)?;
-//! let mut reader = spool.queue().reader_from_custody();
+//! let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
 //! assert!(spool.queue_mut().read(&mut reader)?.is_none(), "not durable yet");
 //! spool.sync()?;
 //! let item = spool.queue_mut().read(&mut reader)?;
 //! let Some(SpoolItem::Block(block)) = item else { panic!("durable now") };
 //! assert_eq!(block.payload, b"frames");
-//! spool.custody(flow, block.seq.next());
+//! spool.custody(DestinationId::FIRST, flow, block.seq.next());
 //! # Ok::<(), skyhaul_store::SpoolError>(())
 //! ```
 //!
@@ -60,6 +60,8 @@ pub use mark::mark;
 pub use publish::{Pending, PublishError, Publisher};
 pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use spool::{
-    Depth, FLOW_END, FlowExtent, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolDraw, SpoolError,
-    SpoolItem, SpoolQueue, SpoolReader, SpoolStats, Waiting,
+    Depth, DestinationBacklog, DestinationError, DestinationId, DestinationRole, FLOW_END,
+    FlowExtent, FlowRoute, GaveWay, GivesWay, MAX_DESTINATIONS, OpenFlow, RecallReader, Settle,
+    Since, Spool, SpoolConfig, SpoolDestination, SpoolDraw, SpoolError, SpoolItem, SpoolPressure,
+    SpoolQueue, SpoolReader, SpoolStats, Subscriptions, Waiting,
 };

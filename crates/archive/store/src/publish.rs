@@ -253,7 +253,7 @@ fn intact(copy: &[u8]) -> Option<&[u8]> {
 
 const STATE_MAGIC: [u8; 4] = *b"SKS\x02";
 /// Far above what the bounds on flows allow.
-const STATE_LARGEST: ByteCount = ByteCount::mib(2);
+const STATE_LARGEST: ByteCount = ByteCount::mib(4);
 
 #[cfg(test)]
 mod tests {

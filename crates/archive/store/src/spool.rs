@@ -1,22 +1,28 @@
-//! The station's spool: keeps captured blocks until the centre has them in custody and their
-//! retention is over.
+//! The station's spool: keeps captured blocks until every destination has them in custody and their
+//! retention is over, or room is needed and the rules say that they may go ([`Settle`]).
 //!
 //! One log for all flows, in the order of writing, and a small state file with what the log cannot
-//! tell: the next flow number, what is in custody, which flows are closed. The state file may lag:
-//! then the centre is told something twice, and drops it.
+//! tell: the next flow number, what each destination has in custody, which flows are closed. The
+//! state file may lag: then a destination is told something twice, and drops it. What gives way
+//! before a destination has it is noted there before it goes.
 //!
-//! Memory: what the log keeps (56 bytes a flow and segment, 100 bytes a segment), 80 bytes a live
-//! flow, at most [`MAX_LIVE_FLOWS`] of them. Nothing is kept a record.
+//! Memory: what the log keeps (56 bytes a flow and segment, 100 bytes a segment), 100 bytes a live
+//! flow, at most [`MAX_LIVE_FLOWS`] of them, and 32 bytes for each of its destinations, at most
+//! [`MAX_DESTINATIONS`]. Nothing is kept a record.
 //!
 //! A flow number is never used twice by a spool, and every spool has an identity that was drawn
 //! when it was made (`identity`): what another spool of the same station gave the same number to, a
 //! copy that was put back among them, is another contact.
 
+mod destinations;
 mod flows;
 mod identity;
 mod queue;
 mod reader;
 mod recall;
+mod state;
+mod subscriptions;
+mod table;
 mod waiting;
 
 use crate::disk::Disk;
@@ -31,12 +37,17 @@ use skyhaul_units::{ByteCount, Duration, Utc};
 use std::io;
 use std::sync::Arc;
 
-pub use flows::{FLOW_END, FlowExtent, MAX_LIVE_FLOWS};
+pub use destinations::{
+    DestinationError, DestinationId, DestinationRole, FlowRoute, GaveWay, GivesWay,
+    MAX_DESTINATIONS, Settle, Since, SpoolDestination,
+};
 pub use identity::SpoolDraw;
 pub use queue::SpoolQueue;
 pub use reader::{SpoolItem, SpoolReader};
 pub use recall::RecallReader;
-pub use waiting::Waiting;
+pub use subscriptions::Subscriptions;
+pub use table::{FLOW_END, FlowExtent, MAX_LIVE_FLOWS};
+pub use waiting::{DestinationBacklog, SpoolPressure, Waiting};
 
 /// What may be set of a spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +58,8 @@ pub struct SpoolConfig {
     /// What all segments together may fill. Default 64 GiB: 90 minutes at 93 Mbit/s without a line.
     /// At least four segments.
     pub max_size: ByteCount,
-    /// How long data stays after the centre has it. Default 1 hour. Given up early where room is
-    /// needed.
+    /// How long data stays after every destination has it. Default 1 hour. Given up early where
+    /// room is needed.
     pub retention: Duration,
     /// What is left free on the file system. Default 64 MiB: the state file and other programs'
     /// logs go on.
@@ -93,6 +104,9 @@ pub enum SpoolError {
     /// Too many flows are open or wait for custody.
     #[error("{MAX_LIVE_FLOWS} flows are open or wait for the centre, the limit: restore the line")]
     TooManyFlows,
+    /// These destinations cannot be.
+    #[error("spool: {0}")]
+    Destinations(#[from] DestinationError),
     /// All 2,147,483,648 flow numbers of contacts are used up.
     #[error("all flow numbers are used: give this station a new name and an empty spool")]
     FlowsUsedUp,
@@ -148,7 +162,7 @@ pub struct OpenFlow {
     pub flow: FlowId,
     /// The place of the next record.
     pub next: Seq,
-    /// The first place that is not in custody.
+    /// The first place that a destination that counts lacks.
     pub custody: Seq,
 }
 
@@ -165,6 +179,8 @@ pub struct SpoolStats {
     pub freed: u64,
     /// Segments removed before their retention was over, because room was needed.
     pub freed_early: u64,
+    /// Segments removed before every destination had them, because room was needed.
+    pub gave_way: u64,
     /// Receipts for places that the spool never gave, that is, lost: the disk did not keep what it
     /// had promised.
     pub custody_ahead: u64,
@@ -183,7 +199,7 @@ pub struct SpoolStats {
 #[derive(Debug)]
 pub struct Spool {
     room: Room,
-    /// How long data stays after the centre has it.
+    /// How long data stays after every destination has it.
     retention: Duration,
     queue: SpoolQueue,
     identity: Identity,
@@ -215,7 +231,7 @@ impl Spool {
         let mut spool = Self {
             room: Room { disk, max_size: config.max_size, reserve: config.reserve },
             retention: config.retention,
-            queue: SpoolQueue { log, flows, missing: 0 },
+            queue: SpoolQueue { log, flows, missing: 0, gave_way: 0, routed: 0 },
             identity: Identity::new(draw),
             stats,
         };
@@ -233,14 +249,27 @@ impl Spool {
         &mut self.queue
     }
 
-    /// Opens a flow. Its number is durable when this returns, and never given again.
+    /// The destinations, and where each flow goes.
+    pub const fn destinations_mut(&mut self) -> Subscriptions<'_> {
+        Subscriptions::of(self)
+    }
+
+    /// How near the end is, and what will give way then. Costs a look at each flow of each segment
+    /// a destination: ask about once a second.
+    pub fn pressure(&self, now: Utc) -> SpoolPressure {
+        let room = self.room.available(self.queue.size());
+        SpoolPressure { room, limit: self.room.max_size, ..self.queue.pressure(now) }
+    }
+
+    /// Opens a flow for all destinations, to be settled by all: [`Subscriptions::route`] says
+    /// otherwise. Its number is durable when this returns, and never given again.
     ///
     /// # Errors
     /// [`SpoolError::TooManyFlows`], [`SpoolError::FlowsUsedUp`], [`SpoolError::Full`],
     /// [`SpoolError::State`].
     pub fn open_flow(&mut self, now: Utc) -> Result<FlowId, SpoolError> {
         self.free(now)?;
-        if self.queue.flows.len() >= MAX_LIVE_FLOWS {
+        if self.queue.flows.table.len() >= MAX_LIVE_FLOWS && !self.queue.flows.give_up_oldest() {
             return Err(SpoolError::TooManyFlows);
         }
         let flow = self.queue.flows.open().ok_or(SpoolError::FlowsUsedUp)?;
@@ -258,7 +287,7 @@ impl Spool {
     /// [`SpoolError::Full`]: nothing was written, call again later. [`SpoolError::UnknownFlow`],
     /// [`SpoolError::Log`].
     pub fn append(&mut self, flow: FlowId, payload: &[u8], now: Utc) -> Result<Seq, SpoolError> {
-        let seq = self.queue.flows.next(flow).ok_or(SpoolError::UnknownFlow { flow })?;
+        let seq = self.queue.flows.table.next(flow).ok_or(SpoolError::UnknownFlow { flow })?;
         let size = ByteCount::of(payload.len());
         if size > MAX_PAYLOAD {
             return Err(LogError::TooLarge { size }.into());
@@ -278,7 +307,7 @@ impl Spool {
                     self.stats.bytes += size;
                     return Ok(seq);
                 }
-                Err(LogError::Full { .. }) if self.free_one_early()? => {}
+                Err(LogError::Full { .. }) if self.give_way()? => {}
                 Err(LogError::Full { .. }) => {
                     self.stats.refused += 1;
                     return Err(self.room.shortage(needed, self.queue.size()).into());
@@ -302,18 +331,18 @@ impl Spool {
         Ok(())
     }
 
-    /// The centre has every record of the flow below `next` on its disk. Returns how many of them
-    /// it did not have before. [`Seq::FINISHED`] stands for all there are: the centre has processed
-    /// the contact, and the flow is closed. An unknown flow is one that was wholly in custody
+    /// A destination has every record of the flow below `next` on its disk. Returns how many of
+    /// them it did not have before. [`Seq::FINISHED`] stands for all there are: the contact was
+    /// processed there, and the flow is closed. An unknown flow is one that was wholly in custody
     /// before.
-    pub fn custody(&mut self, flow: FlowId, next: Seq) -> u64 {
-        let taken = self.queue.flows.custody(flow, next);
+    pub fn custody(&mut self, to: DestinationId, flow: FlowId, next: Seq) -> u64 {
+        let taken = self.queue.flows.custody(to, flow, next);
         self.stats.custody_ahead += taken.ahead;
         taken.blocks
     }
 
-    /// Removes segments that are wholly in custody and older than their retention, and writes the
-    /// state file where it lags. Call it about once a second. Returns the bytes freed.
+    /// Removes segments that every destination has and that are older than their retention, and
+    /// writes the state file where it lags. Call it about once a second. Returns the bytes freed.
     ///
     /// # Errors
     /// [`SpoolError::Log`] where the disk refuses to remove a file.
@@ -330,7 +359,9 @@ impl Spool {
             .log
             .segments()
             .sealed()
-            .filter(|(number, summary)| due(summary) && self.queue.flows.release(*number, summary))
+            .filter(|(number, summary)| {
+                due(summary) && self.queue.flows.table.release(*number, summary)
+            })
             .map(|(number, _)| number)
             .collect();
         if free.is_empty() {
@@ -390,22 +421,39 @@ impl Spool {
         SpoolStats { log: self.queue.log.stats(), missing: self.queue.missing, ..self.stats }
     }
 
-    /// Removes the oldest segment that is wholly in custody, whatever its retention. Syncs before,
-    /// as `free` does.
-    fn free_one_early(&mut self) -> Result<bool, SpoolError> {
-        let oldest = self
-            .queue
-            .log
-            .segments()
-            .sealed()
-            .find(|(number, summary)| self.queue.flows.release(*number, summary));
-        let Some(number) = oldest.map(|(number, _)| number) else {
+    /// Removes the segment that gives way next: the oldest that every destination has, whatever its
+    /// retention, or else what the rules let go. Syncs before, as `free` does. Returns whether
+    /// there was one.
+    fn give_way(&mut self) -> Result<bool, SpoolError> {
+        let Some((number, way)) = self.queue.next_to_give_way() else {
             return Ok(false);
         };
         self.queue.log.sync()?;
+        let lacked = match way {
+            GivesWay::Kept => None,
+            GivesWay::Shadows | GivesWay::Settled | GivesWay::Never => {
+                self.queue.log.segments().get(number).cloned()
+            }
+        };
+        if let Some(summary) = &lacked {
+            // What a destination is never given has to be known whatever happens next.
+            self.queue.flows.gives_way_now(summary);
+            if let Err(source) = self.queue.flows.save(&*self.room.disk) {
+                self.stats.state_failures += 1;
+                let is_full = crate::is_full(&source);
+                return if is_full { Ok(false) } else { Err(self.state_error(source)) };
+            }
+        }
         self.queue.log.segments_mut().remove(number)?;
         self.queue.log.segments_mut().sync_removals()?;
-        self.stats.freed_early += 1;
+        match lacked {
+            None => self.stats.freed_early += 1,
+            Some(summary) => {
+                self.queue.flows.gave_way(&summary);
+                self.queue.gave_way += 1;
+                self.stats.gave_way += 1;
+            }
+        }
         Ok(true)
     }
 

@@ -54,7 +54,7 @@ use skyhaul_channels_io::ChannelService;
 use skyhaul_channels_io::{IncomingChannels, Tenants};
 use skyhaul_config::{MirrorEntry, MissionRef, StationConfig};
 use skyhaul_net::{Clock, Driver};
-use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolDraw, SpoolError};
+use skyhaul_store::{DestinationId, Disk, RealDisk, Spool, SpoolConfig, SpoolDraw, SpoolError};
 use skyhaul_units::{ByteCount, Duration, FlowId};
 use sockets::{PathSocket, PathSocketOpener};
 use std::sync::Arc;
@@ -289,7 +289,7 @@ fn line(
     line: LineParts,
 ) -> Result<JoinHandle<()>, Fault> {
     let LineParts { mut driver, paths, guests } = line;
-    let feeder = Feeder::new(config.sharing(), WINDOW.send);
+    let feeder = Feeder::new(DestinationId::FIRST, config.sharing(), WINDOW.send);
     let parts = UplinkParts { paths, feeder, guests };
     let name = config.node.name.to_string();
     let mut uplink = Uplink::new(name, centre_of(config), shared.clone(), clock, parts);

@@ -72,6 +72,10 @@ impl SimDisk {
             copy.make_dir(dir).expect("there is room");
         }
         for (path, id) in &state.names {
+            // A power cut may bring back the name of a file in a directory that was not durable.
+            if let Some((dir, _)) = path.rsplit_once('/') {
+                copy.make_dir(dir).expect("there is room");
+            }
             let file = copy.create(path).expect("its directory was made");
             file.append(&state.files[id].current)
                 .and_then(|()| file.sync())

@@ -34,6 +34,17 @@ pub struct FlowSpan {
     pub last_written: Utc,
 }
 
+impl FlowSpan {
+    /// The payload bytes of its records from `first` on. Nothing is known of the size of single
+    /// records: they count as equally large.
+    pub fn share(&self, first: Seq) -> ByteCount {
+        let total = self.last.next().count_from(self.first).max(1);
+        let left = self.last.next().count_from(first.max(self.first)).min(total);
+        let bytes = u128::from(self.bytes.as_u64()) * u128::from(left) / u128::from(total);
+        ByteCount::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+}
+
 /// Flows in one segment; the segment is closed early when one more comes. A station's front end has
 /// tens of channels.
 pub(crate) const MAX_FLOWS: usize = 512;

@@ -1,58 +1,28 @@
-//! The state of each flow of the spool: next sequence number, custody, closed or open.
+//! How the state of flows and destinations changes, and when it is written.
 
-use super::{LOG_DIR, OpenFlow};
+use super::LOG_DIR;
+use super::destinations::{
+    Cursor, Cursors, DestinationError, DestinationId, DestinationRole, FlowRoute, GaveWay,
+    GivesWay, Settle, Since, SpoolDestination, check,
+};
+use super::state::is_of_before;
+use super::table::{
+    DestinationTable, End, FLOW_END, Flow, FlowTable, KnownDestination, MAX_LIVE_FLOWS,
+};
 use crate::disk::Disk;
 use crate::log::{FlowSpan, Log, Position, SegmentNo, SegmentSummary};
 use crate::publish::{load_state, save_state};
 use crate::{FlowId, Seq};
 use skyhaul_units::Utc;
-use skyhaul_units::wire::ByteReader;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Flows that are open or not wholly in custody. A hundred contacts a day and channel fill it in a
-/// month without a line.
-pub const MAX_LIVE_FLOWS: usize = 4_096;
-
-/// No contact has this flow number or a higher one: those are of what else goes through a session
-/// with the centre.
-pub const FLOW_END: FlowId = FlowId(1 << 31);
-
 #[derive(Debug)]
 pub(super) struct Flows {
-    live: BTreeMap<FlowId, Flow>,
-    next_flow: u32,
+    pub table: FlowTable,
     lags: bool,
     /// One of the state file's two copies was damaged when it was read.
     was_damaged: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Flow {
-    /// The place of the next record.
-    next: Seq,
-    /// The first place not in custody.
-    custody: Seq,
-    /// Where the newest record is.
-    last: Option<Position>,
-    end: End,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Open,
-    /// Closed in memory only: a restart would find it open, so that its newest record has to stay.
-    Closing,
-    Closed,
-}
-
-/// The records of a flow that are not in custody.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FlowExtent {
-    /// The first of them.
-    pub custody: Seq,
-    /// Behind the last.
-    pub next: Seq,
 }
 
 /// What a receipt brought.
@@ -69,46 +39,47 @@ impl Flows {
 
     /// Reads the state file and adds what the log holds.
     pub fn load(disk: &dyn Disk, log: &Log, now: Utc) -> io::Result<Self> {
-        let mut is_damaged = false;
         let mut flows = match load_state(disk, &Self::path())? {
-            Some(state) => {
-                let flows = Self::decode(&state.body).ok_or_else(|| {
-                    io::Error::new(io::ErrorKind::InvalidData, "not a spool's state")
-                })?;
-                is_damaged = state.is_damaged;
-                flows
+            Some(file) => {
+                let table = FlowTable::decode(&file.body)
+                    .map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
+                let lags = file.is_damaged || is_of_before(&file.body);
+                Self { table, lags, was_damaged: file.is_damaged }
             }
-            None => Self {
-                live: BTreeMap::new(),
-                next_flow: first_flow(now),
-                lags: true,
-                was_damaged: false,
-            },
+            None => Self::begun(log, now),
         };
         // A flow below this and not in the state was closed and wholly in custody.
-        let forgotten_below = if flows.lags { 0 } else { flows.next_flow };
-        (flows.lags, flows.was_damaged) = (flows.lags || is_damaged, is_damaged);
+        let forgotten_below = FlowId(flows.table.next_flow);
         for (number, summary) in log.segments().iter() {
             for span in &summary.flows {
-                flows.found(number, span, FlowId(forgotten_below));
+                flows.found(number, span, forgotten_below);
             }
         }
         Ok(flows)
     }
 
-    fn found(&mut self, segment: SegmentNo, span: &FlowSpan, forgotten_below: FlowId) {
-        if span.flow < forgotten_below && !self.live.contains_key(&span.flow) {
-            return;
+    /// Without a state file: all that the log holds is live.
+    fn begun(log: &Log, now: Utc) -> Self {
+        let destinations = DestinationTable::first();
+        let mut live: BTreeMap<FlowId, Flow> = BTreeMap::new();
+        let mut next_flow = first_flow(now);
+        for span in log.segments().iter().flat_map(|(_, summary)| &summary.flows) {
+            next_flow = next_flow.max(span.flow.0.saturating_add(1));
+            live.entry(span.flow).or_insert_with(|| begun(&destinations, span.first));
         }
-        self.next_flow = self.next_flow.max(span.flow.0.saturating_add(1));
-        let begun = Flow { next: span.first, custody: span.first, last: None, end: End::Open };
-        let flow = self.live.entry(span.flow).or_insert(begun);
-        flow.next = flow.next.max(span.last.next());
-        flow.last = Some(Position { segment, offset: span.last_at });
+        let table = FlowTable { next_flow, destinations, live };
+        Self { table, lags: true, was_damaged: false }
     }
 
-    pub fn len(&self) -> usize {
-        self.live.len()
+    fn found(&mut self, segment: SegmentNo, span: &FlowSpan, forgotten_below: FlowId) {
+        let FlowTable { live, destinations, next_flow } = &mut self.table;
+        if span.flow < forgotten_below && !live.contains_key(&span.flow) {
+            return;
+        }
+        *next_flow = (*next_flow).max(span.flow.0.saturating_add(1));
+        let flow = live.entry(span.flow).or_insert_with(|| begun(destinations, span.first));
+        flow.next = flow.next.max(span.last.next());
+        flow.last = Some(Position { segment, offset: span.last_at });
     }
 
     /// Whether one of the state file's two copies was damaged when it was read.
@@ -121,117 +92,124 @@ impl Flows {
         self.lags
     }
 
+    /// Opens a flow for all destinations.
     pub fn open(&mut self) -> Option<FlowId> {
-        let flow = FlowId(self.next_flow);
+        let flow = FlowId(self.table.next_flow);
         if flow >= FLOW_END {
             return None;
         }
-        self.next_flow += 1;
-        let fresh = Flow { next: Seq::FIRST, custody: Seq::FIRST, last: None, end: End::Open };
-        self.live.insert(flow, fresh);
+        self.table.next_flow += 1;
+        self.table.live.insert(flow, begun(&self.table.destinations, Seq::FIRST));
         self.lags = true;
         Some(flow)
     }
 
-    /// The flow that `open` will give.
-    pub fn coming(&self) -> FlowId {
-        FlowId(self.next_flow)
-    }
-
     /// Undoes `open`; the number stays used.
     pub fn take_back(&mut self, flow: FlowId) {
-        self.live.remove(&flow);
-    }
-
-    /// The next place of a flow that takes records.
-    pub fn next(&self, flow: FlowId) -> Option<Seq> {
-        self.live.get(&flow).filter(|flow| flow.end == End::Open).map(|flow| flow.next)
+        self.table.live.remove(&flow);
     }
 
     pub fn appended(&mut self, flow: FlowId, at: Position) {
-        if let Some(flow) = self.live.get_mut(&flow) {
+        if let Some(flow) = self.table.live.get_mut(&flow) {
             flow.next = flow.next.next();
             flow.last = Some(at);
         }
     }
 
     pub fn close(&mut self, flow: FlowId) {
-        if let Some(flow) = self.live.get_mut(&flow).filter(|flow| flow.end == End::Open) {
+        if let Some(flow) = self.table.live.get_mut(&flow).filter(|flow| flow.end == End::Open) {
             flow.end = End::Closing;
             self.lags = true;
         }
     }
 
-    pub fn custody(&mut self, flow: FlowId, next: Seq) -> Taken {
-        let Some(state) = self.live.get_mut(&flow) else {
+    pub fn custody(&mut self, to: DestinationId, flow: FlowId, next: Seq) -> Taken {
+        let Some(state) = self.table.live.get_mut(&flow) else {
+            return Taken::default();
+        };
+        let Some(cursor) = state.cursors.of_mut(to) else {
             return Taken::default();
         };
         let finished = next == Seq::FINISHED;
         let next = if finished { state.next } else { next };
         let ahead = next.count_from(state.next);
-        let blocks = next.min(state.next).count_from(state.custody);
-        // A place that the centre has must not be given to another record.
+        let blocks = next.min(state.next).count_from(cursor.custody);
+        // A place that a destination has must not be given to another record.
         state.next = state.next.max(next);
-        state.custody = state.custody.max(next);
-        self.lags |= blocks + ahead > 0;
+        cursor.custody = cursor.custody.max(next);
+        let is_done = is_done(state);
+        self.lags |= blocks + ahead > 0 || is_done;
         if finished {
-            // What is appended to a flow that the centre has processed would be taken for a
-            // repetition.
+            // What is appended to a flow that was processed would be taken for a repetition.
             self.close(flow);
         }
-        self.forget_done();
+        if is_done {
+            self.table.live.remove(&flow);
+        }
         Taken { blocks, ahead }
     }
 
-    /// The centre has no more of a live flow than what is below `next`.
-    pub fn go_back(&mut self, flow: FlowId, next: Seq) {
-        if let Some(flow) = self.live.get_mut(&flow).filter(|flow| next < flow.custody) {
-            flow.custody = next;
+    /// A destination has no more of a live flow than what is below `next`.
+    pub fn go_back(&mut self, to: DestinationId, flow: FlowId, next: Seq) {
+        let cursor = self.table.live.get_mut(&flow).and_then(|flow| flow.cursors.of_mut(to));
+        if let Some(cursor) = cursor.filter(|cursor| next < cursor.custody) {
+            cursor.custody = next;
             self.lags = true;
         }
     }
 
-    /// What of a live flow is not in custody.
-    pub fn extent(&self, flow: FlowId) -> Option<FlowExtent> {
-        self.live.get(&flow).map(|flow| FlowExtent { custody: flow.custody, next: flow.next })
+    /// A segment is about to go although destinations lack records of it: that is noted for each,
+    /// so that it is told which. Nothing is counted yet.
+    pub fn gives_way_now(&mut self, summary: &SegmentSummary) {
+        for span in &summary.flows {
+            let Some(flow) = self.table.live.get_mut(&span.flow) else { continue };
+            for cursor in flow.cursors.iter_mut().filter(|cursor| cursor.custody <= span.last) {
+                cursor.gone = cursor.gone.max(span.last.next());
+            }
+        }
+        self.lags = true;
     }
 
-    /// Whether the segment holds something that is not in custody.
-    pub fn waits(&self, summary: &SegmentSummary) -> bool {
-        let waits = |span: &FlowSpan| {
-            self.live.get(&span.flow).is_some_and(|flow| span.last >= flow.custody)
-        };
-        summary.flows.iter().any(waits)
+    /// The segment went: what each destination lacked of it counts.
+    pub fn gave_way(&mut self, summary: &SegmentSummary) {
+        let FlowTable { live, destinations, .. } = &mut self.table;
+        for span in &summary.flows {
+            let Some(flow) = live.get(&span.flow) else { continue };
+            for cursor in flow.cursors.iter() {
+                let lacked = span.last.next().count_from(span.first.max(cursor.custody));
+                let known = destinations.list.iter_mut().find(|known| known.id == cursor.to);
+                if let Some(known) = known.filter(|_| lacked > 0) {
+                    let share = span.share(span.first.max(cursor.custody));
+                    known.gave_way.blocks += lacked;
+                    known.gave_way.bytes += share;
+                }
+            }
+        }
+        self.lags = true;
     }
 
-    /// Whether the segment may be removed: all is in custody, and no open flow has its newest
-    /// record there.
-    pub fn release(&self, segment: SegmentNo, summary: &SegmentSummary) -> bool {
-        let held = |span: &FlowSpan| {
-            self.live.get(&span.flow).is_some_and(|flow| {
-                let newest = flow.last.is_some_and(|last| last.segment == segment);
-                span.last >= flow.custody || (newest && flow.end != End::Closed)
-            })
-        };
-        !summary.flows.iter().any(held)
-    }
-
-    pub fn live(&self) -> impl Iterator<Item = FlowId> {
-        self.live.keys().copied()
-    }
-
-    pub fn open_flows(&self) -> impl Iterator<Item = OpenFlow> {
-        let open = self.live.iter().filter(|(_, flow)| flow.end == End::Open);
-        open.map(|(id, flow)| OpenFlow { flow: *id, next: flow.next, custody: flow.custody })
-    }
-
-    pub fn last_at(&self, flow: FlowId) -> Option<Position> {
-        self.live.get(&flow).filter(|flow| flow.end == End::Open)?.last
-    }
-
-    /// Records that are not in custody.
-    pub fn waiting(&self) -> u64 {
-        self.live.values().map(|flow| flow.next.count_from(flow.custody)).sum()
+    /// Lets go of the oldest closed flow that is settled as a whole, so that another can be opened.
+    /// Returns whether there was one.
+    pub fn give_up_oldest(&mut self) -> bool {
+        for tier in [GivesWay::Shadows, GivesWay::Settled] {
+            let ways = |flow: &Flow| {
+                flow.end == End::Closed
+                    && flow.cursors.gives_way(Seq(flow.next.0.saturating_sub(1)), flow.next) == tier
+            };
+            let oldest = self.table.live.iter().find(|(_, flow)| ways(flow)).map(|(id, _)| *id);
+            let Some(flow) = oldest.and_then(|oldest| self.table.live.remove(&oldest)) else {
+                continue;
+            };
+            for cursor in flow.cursors.iter() {
+                let mut known = self.table.destinations.list.iter_mut();
+                if let Some(known) = known.find(|known| known.id == cursor.to) {
+                    known.gave_way.blocks += flow.next.count_from(cursor.custody);
+                }
+            }
+            self.lags = true;
+            return true;
+        }
+        false
     }
 
     /// Writes the state file. Afterwards closed flows are closed for good.
@@ -239,7 +217,7 @@ impl Flows {
         self.lags = true;
         save_state(disk, LOG_DIR, STATE_NAME, &self.encode())?;
         self.lags = false;
-        for flow in self.live.values_mut().filter(|flow| flow.end == End::Closing) {
+        for flow in self.table.live.values_mut().filter(|flow| flow.end == End::Closing) {
             flow.end = End::Closed;
         }
         self.forget_done();
@@ -247,45 +225,133 @@ impl Flows {
     }
 
     fn forget_done(&mut self) {
-        let before = self.live.len();
-        self.live.retain(|_, flow| flow.end != End::Closed || flow.custody < flow.next);
-        self.lags |= self.live.len() < before;
+        let before = self.table.live.len();
+        self.table.live.retain(|_, flow| !is_done(flow));
+        self.lags |= self.table.live.len() < before;
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let mut body = self.next_flow.to_be_bytes().to_vec();
-        for (id, flow) in &self.live {
-            let closed = flow.end != End::Open;
-            // Records of an open flow may not be durable yet: the log tells what comes next.
-            let next = if closed { flow.next } else { flow.custody };
-            body.extend_from_slice(&id.0.to_be_bytes());
-            body.extend_from_slice(&next.0.to_be_bytes());
-            body.extend_from_slice(&flow.custody.0.to_be_bytes());
-            body.push(u8::from(closed));
-        }
-        body
+        self.table.encode()
+    }
+}
+
+/// The destinations, and where each flow goes.
+impl Flows {
+    /// What [`Self::restore`] goes back to.
+    pub fn kept_copy(&self) -> FlowTable {
+        self.table.clone()
     }
 
-    fn decode(body: &[u8]) -> Option<Self> {
-        let mut body = ByteReader::new(body);
-        let next_flow = body.u32()?;
-        let mut live = BTreeMap::new();
-        while !body.is_empty() {
-            let (id, next, custody) = (FlowId(body.u32()?), Seq(body.u64()?), Seq(body.u64()?));
-            let end = match body.u8()? {
-                0 => End::Open,
-                1 => End::Closed,
-                _ => return None,
-            };
-            live.insert(id, Flow { next, custody, last: None, end });
-        }
-        (live.len() <= MAX_LIVE_FLOWS).then_some(Self {
-            live,
-            next_flow,
-            lags: false,
-            was_damaged: false,
-        })
+    pub fn restore(&mut self, table: FlowTable) {
+        self.table = table;
     }
+
+    /// Has exactly these destinations from now on. `kept` is what the log still has of each
+    /// flow. Returns their numbers, in the order of `wanted`.
+    pub fn set_destinations(
+        &mut self,
+        wanted: &[SpoolDestination],
+        kept: &BTreeMap<FlowId, KeptFlow>,
+    ) -> Result<Vec<DestinationId>, DestinationError> {
+        check(wanted)?;
+        let FlowTable { destinations, live, .. } = &mut self.table;
+        let unnamed = destinations.list.iter().position(|known| known.name.is_empty());
+        if let Some(unnamed) = unnamed
+            && let Some(centre) =
+                wanted.iter().find(|wanted| wanted.role == DestinationRole::Counted)
+        {
+            // What was kept for the only one there was is for the first that counts.
+            destinations.list[unnamed].name.clone_from(&centre.name);
+        }
+        let mut list = Vec::new();
+        let mut begins = Vec::new();
+        for SpoolDestination { name, role, since } in wanted {
+            let known = destinations.list.iter().find(|known| known.name == *name).cloned();
+            let known = known.unwrap_or_else(|| {
+                let id = DestinationId(destinations.next);
+                destinations.next = destinations.next.saturating_add(1);
+                if *since == Since::Kept {
+                    begins.push(Cursor::new(id, *role));
+                }
+                let (name, gave_way) = (name.clone(), GaveWay::default());
+                KnownDestination { id, name, role: *role, gave_way }
+            });
+            list.push(KnownDestination { role: *role, ..known });
+        }
+        destinations.list = list;
+        for flow in live.values_mut() {
+            flow.cursors.retain(|cursor| destinations.of(cursor.to).is_some());
+            for cursor in flow.cursors.iter_mut() {
+                let known = destinations.of(cursor.to);
+                cursor.role = known.map_or(cursor.role, |known| known.role);
+            }
+        }
+        for begun in begins {
+            self.begin_with_kept(begun, kept);
+        }
+        self.lags = true;
+        self.forget_done();
+        Ok(self.table.destinations.list.iter().map(|known| known.id).collect())
+    }
+
+    /// A new destination gets what the log still has, also of flows that the others were done with:
+    /// the newest of those, as far as there is room for half of all.
+    fn begin_with_kept(&mut self, begun: Cursor, kept: &BTreeMap<FlowId, KeptFlow>) {
+        for (id, flow) in kept.iter().rev() {
+            let gone = flow.whole_from;
+            let cursor = Cursor { gone, ..begun };
+            if let Some(known) = self.table.live.get_mut(id) {
+                known.cursors.add(cursor);
+            } else if self.table.live.len() < MAX_LIVE_FLOWS / 2 {
+                let cursors = Cursors::new(Settle::All, [cursor]);
+                let next = flow.last.next();
+                let revived = Flow { next, cursors, last: None, end: End::Closed };
+                self.table.live.insert(*id, revived);
+            }
+        }
+    }
+
+    /// A live flow goes this way from now on. Returns whether a destination is new to it that has
+    /// to be given what is there.
+    pub fn set_route(&mut self, flow: FlowId, route: &FlowRoute, kept: Option<KeptFlow>) -> bool {
+        let FlowTable { destinations, live, .. } = &mut self.table;
+        let Some(state) = live.get_mut(&flow) else { return false };
+        let known = route.to.iter().filter_map(|to| destinations.of(*to));
+        let mut is_behind = false;
+        let list: Vec<Cursor> = known
+            .map(|known| {
+                let fresh = Cursor::new(known.id, known.role);
+                state.cursors.of(known.id).copied().unwrap_or_else(|| {
+                    is_behind |= state.next > Seq::FIRST;
+                    Cursor { gone: kept.map_or(state.next, |kept| kept.whole_from), ..fresh }
+                })
+            })
+            .collect();
+        state.cursors = Cursors::new(route.settle, list);
+        self.lags = true;
+        self.forget_done();
+        is_behind
+    }
+}
+
+/// What the log has of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeptFlow {
+    /// From here on up to the last none is missing.
+    pub whole_from: Seq,
+    pub last: Seq,
+}
+
+/// A flow of which nothing was said, open, from its first record on.
+fn begun(destinations: &DestinationTable, first: Seq) -> Flow {
+    let mut cursors = destinations.all();
+    cursors.iter_mut().for_each(|cursor| cursor.custody = first);
+    Flow { next: first, cursors, last: None, end: End::Open }
+}
+
+/// Whether a flow is closed, and no destination lacks anything of it.
+fn is_done(flow: &Flow) -> bool {
+    flow.end == End::Closed && flow.cursors.had_by_all(flow.next) >= flow.next
 }
 
 /// The time, so that people do not meet the same number in two spools of a station; a clock that is

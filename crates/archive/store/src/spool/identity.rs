@@ -8,8 +8,10 @@
 //!
 //! Each opening appends itself. A copy that was put back, or goes on elsewhere, has not the
 //! openings of the other: the centre says from which it took data last, and the spool looks whether
-//! that is one of its own. What is older than one that the centre named is forgotten.
+//! that is one of its own. What is older than one that the centre named is forgotten, unless there
+//! are several destinations: another may have been away for longer.
 
+use super::destinations::DestinationId;
 use super::{LOG_DIR, Spool, SpoolError};
 use crate::disk::Disk;
 use crate::publish::{load_state, save_state};
@@ -125,14 +127,14 @@ impl Spool {
     /// Whether this opening goes on from that one, or is it. What is older is then forgotten.
     pub fn goes_on_from(&mut self, opening: SpoolOpening) -> bool {
         let at = self.identity.openings.iter().position(|own| *own == opening);
-        if let Some(at) = at {
+        if let Some(at) = at.filter(|_| self.queue.flows.table.destinations().len() == 1) {
             self.identity.openings.drain(..at);
         }
         at.is_some()
     }
 
     /// Becomes another spool: its flows begin anew there, and what it still has of those that wait
-    /// is sent from its beginning.
+    /// is sent from its beginning, to every destination that has not all of it.
     ///
     /// # Errors
     /// [`SpoolError::Full`], [`SpoolError::State`]: it is the same spool as before. Try again.
@@ -140,14 +142,16 @@ impl Spool {
         // What is wholly in custody is forgotten first.
         let saved = self.queue.flows.save(&*self.room.disk);
         saved.map_err(|source| self.state_error(source))?;
-        self.queue.live_flows().into_iter().for_each(|flow| self.resume(flow, Seq::FIRST));
+        for (to, flow) in self.queue.flows.table.unfinished() {
+            self.resume(to, flow, Seq::FIRST);
+        }
         // In this order: what was written before the power went must not be a new spool of which
         // half is held for delivered.
         let saved = self.queue.flows.save(&*self.room.disk);
         saved.map_err(|source| self.state_error(source))?;
         let mut identity = Identity::new(draw);
         let saved = identity.save(&*self.room.disk);
-        saved.map_err(|source| self.identity_error(source))?;
+        saved.map_err(|source| identity_error(self, source))?;
         self.identity = identity;
         Ok(())
     }
@@ -155,14 +159,14 @@ impl Spool {
     /// Reads the identity of a spool that was opened, or makes one. Where the disk is full it is
     /// remembered later.
     pub(super) fn identify(&mut self, draw: SpoolDraw) -> Result<(), SpoolError> {
-        let known =
-            Identity::load(&*self.room.disk, draw).map_err(|source| self.identity_error(source))?;
+        let known = Identity::load(&*self.room.disk, draw)
+            .map_err(|source| identity_error(self, source))?;
         let saved = match known {
             None => self.renew(draw),
             Some(identity) => {
                 self.identity = identity;
                 let saved = self.identity.save(&*self.room.disk);
-                saved.map_err(|source| self.identity_error(source))
+                saved.map_err(|source| identity_error(self, source))
             }
         };
         match saved {
@@ -181,24 +185,26 @@ impl Spool {
         }
     }
 
-    /// The centre has said what it has of a live flow, which counts: less than it had receipted,
+    /// A destination has said what it has of a live flow, which counts: less than it had receipted,
     /// where its own store was put back or is another one.
-    pub fn resume(&mut self, flow: FlowId, next: Seq) {
-        // What is removed was in custody, and with the last record all before it, though the state
-        // may not say so.
-        let end = self.queue.extent(flow).map_or(Seq::FIRST, |extent| extent.next);
-        let is_gone = end > Seq::FIRST && !self.queue.is_here(flow, Seq(end.0 - 1));
-        let next = if is_gone { Seq::FINISHED } else { next };
-        self.queue.flows.go_back(flow, next);
-        self.custody(flow, next);
+    pub fn resume(&mut self, to: DestinationId, flow: FlowId, next: Seq) {
+        let Some(extent) = self.queue.extent(to, flow) else { return };
+        // What is removed was in custody, though the state may not say so, unless it gave way:
+        // that is told.
+        let last_here = self.queue.last_here(flow);
+        let is_gone = next < extent.next && last_here.is_none_or(|last| last < next);
+        let gave_way = self.queue.flows.table.gone(to, flow) > next;
+        let next = if is_gone && !gave_way { Seq::FINISHED } else { next };
+        self.queue.flows.go_back(to, flow, next);
+        self.custody(to, flow, next);
     }
+}
 
-    fn identity_error(&self, source: io::Error) -> SpoolError {
-        if crate::is_full(&source) {
-            return self.state_error(source);
-        }
-        SpoolError::State { path: Identity::path(), source }
+fn identity_error(spool: &Spool, source: io::Error) -> SpoolError {
+    if crate::is_full(&source) {
+        return spool.state_error(source);
     }
+    SpoolError::State { path: Identity::path(), source }
 }
 
 #[cfg(test)]
@@ -261,19 +267,22 @@ mod tests {
             spool.append(flow, &[number; 9], NOW).unwrap();
         }
         spool.sync().unwrap();
-        spool.custody(flow, Seq(4));
-        assert_eq!(spool.queue().extent(flow), Some(FlowExtent { custody: Seq(4), next: Seq(6) }));
+        spool.custody(DestinationId::FIRST, flow, Seq(4));
+        assert_eq!(
+            spool.queue().extent(DestinationId::FIRST, flow),
+            Some(FlowExtent { custody: Seq(4), next: Seq(6) })
+        );
         assert_eq!(spool.queue_mut().mark_of(flow, Seq(3)).unwrap(), Some(mark(&[3; 9])));
         assert_eq!(spool.queue_mut().mark_of(flow, Seq(6)).unwrap(), None);
         spool.renew(SpoolDraw([2; 24])).unwrap();
         assert_eq!(
-            (spool.identity().unwrap().id, spool.queue().extent(flow)),
+            (spool.identity().unwrap().id, spool.queue().extent(DestinationId::FIRST, flow)),
             (SpoolId([2; 16]), Some(FlowExtent { custody: Seq(0), next: Seq(6) }))
         );
         drop(spool);
         let spool = open(&disk, 3);
         assert_eq!(
-            (spool.identity().unwrap().id, spool.queue().extent(flow)),
+            (spool.identity().unwrap().id, spool.queue().extent(DestinationId::FIRST, flow)),
             (SpoolId([2; 16]), Some(FlowExtent { custody: Seq(0), next: Seq(6) }))
         );
     }
@@ -287,7 +296,7 @@ mod tests {
             spool.append(flow, b"x", NOW).unwrap();
             spool.append(flow, b"y", NOW).unwrap();
             spool.sync().unwrap();
-            spool.custody(flow, Seq(1));
+            spool.custody(DestinationId::FIRST, flow, Seq(1));
             spool.free(NOW).unwrap();
             drop(spool);
             disk.remove(&Identity::path()).unwrap();
@@ -296,7 +305,7 @@ mod tests {
             }
             let spool = open(&disk, 2);
             assert_eq!(
-                (spool.identity().unwrap().id, spool.queue().extent(flow)),
+                (spool.identity().unwrap().id, spool.queue().extent(DestinationId::FIRST, flow)),
                 (SpoolId([2; 16]), Some(FlowExtent { custody: Seq(0), next: Seq(2) }))
             );
         }
@@ -311,14 +320,15 @@ mod tests {
             spool.append(flow, b"x", NOW).unwrap();
             spool.append(flow, b"y", NOW).unwrap();
             spool.sync().unwrap();
-            spool.custody(flow, Seq(1));
+            spool.custody(DestinationId::FIRST, flow, Seq(1));
             spool.free(NOW).unwrap();
             disk.fail_after(fault);
             let renewed = spool.renew(SpoolDraw([2; 24]));
             drop(spool);
             disk.crash(fault);
             let spool = open(&disk, 3);
-            let (id, extent) = (spool.identity().unwrap().id, spool.queue().extent(flow));
+            let (id, extent) =
+                (spool.identity().unwrap().id, spool.queue().extent(DestinationId::FIRST, flow));
             assert!(renewed.is_err() || id == SpoolId([2; 16]), "fault {fault}");
             let is_new = id != SpoolId([1; 16]);
             assert!(

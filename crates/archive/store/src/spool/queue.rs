@@ -1,7 +1,8 @@
 //! The records of all flows in the order of writing, and how much of each is in custody.
 
+use super::destinations::{DestinationId, GivesWay};
 use super::{Depth, FlowExtent, Flows, OpenFlow, SpoolError};
-use crate::log::{DamagedRange, FlowSpan, Log, LogCursor, LogEntry, LogRecord};
+use crate::log::{DamagedRange, FlowSpan, Log, LogCursor, LogEntry, LogRecord, SegmentNo};
 use crate::{FlowId, Seq, mark};
 use skyhaul_units::{BlockMark, ByteCount, Utc};
 
@@ -12,22 +13,31 @@ pub struct SpoolQueue {
     pub(super) flows: Flows,
     /// Records that could not be read back.
     pub(super) missing: u64,
+    /// So often did records go that a destination lacked: readers look for them then.
+    pub(super) gave_way: u64,
+    /// So often did a flow get a further destination: readers begin again at custody then.
+    pub(super) routed: u64,
 }
 
 impl SpoolQueue {
     /// The open flows, ascending, to resume their contacts after a restart.
     pub fn open_flows(&self) -> Vec<OpenFlow> {
-        self.flows.open_flows().collect()
+        self.flows.table.open_flows().collect()
     }
 
     /// The lowest flow that has something waiting, or else the next that will be opened.
     pub fn lowest_flow(&self) -> FlowId {
-        self.flows.live().min().unwrap_or_else(|| self.flows.coming())
+        self.flows.table.live().min().unwrap_or_else(|| self.flows.table.coming())
+    }
+
+    /// The live flows that go to a destination, ascending.
+    pub fn flows_to(&self, to: DestinationId) -> Vec<FlowId> {
+        self.flows.table.going_to(to).collect()
     }
 
     /// All flows that are open or wait for custody, ascending.
     pub fn live_flows(&self) -> Vec<FlowId> {
-        self.flows.live().collect()
+        self.flows.table.live().collect()
     }
 
     /// The newest record of an open flow; `None` where it has none, or it cannot be read back. It
@@ -36,7 +46,7 @@ impl SpoolQueue {
     /// # Errors
     /// [`SpoolError::Log`] where the disk refuses.
     pub fn last_record(&mut self, flow: FlowId) -> Result<Option<LogRecord>, SpoolError> {
-        let Some(at) = self.flows.last_at(flow).filter(|at| *at < self.log.durable()) else {
+        let Some(at) = self.flows.table.last_at(flow).filter(|at| *at < self.log.durable()) else {
             return Ok(None);
         };
         Ok(match self.log.read(&mut LogCursor::at(at))? {
@@ -45,7 +55,7 @@ impl SpoolQueue {
         })
     }
 
-    /// What waits for custody.
+    /// What waits for any destination that counts.
     pub fn depth(&self, now: Utc) -> Depth {
         Depth::of(&self.log, &self.flows, now)
     }
@@ -66,9 +76,31 @@ impl SpoolQueue {
         spans.any(|span| (span.first..=span.last).contains(&seq))
     }
 
-    /// What of a live flow is not in custody.
-    pub fn extent(&self, flow: FlowId) -> Option<FlowExtent> {
-        self.flows.extent(flow)
+    /// What of a live flow is not in a destination's custody; `None` where it does not go there.
+    pub fn extent(&self, to: DestinationId, flow: FlowId) -> Option<FlowExtent> {
+        self.flows.table.extent(to, flow)
+    }
+
+    /// The newest record of a flow that is still here, durable or not.
+    pub(super) fn last_here(&self, flow: FlowId) -> Option<Seq> {
+        let spans = self.log.segments().iter().filter_map(|(_, summary)| summary.span(flow));
+        spans.map(|span| span.last).max()
+    }
+
+    /// The sealed segment that gives way next when room is needed: of those that matter least the
+    /// oldest.
+    pub(super) fn next_to_give_way(&self) -> Option<(SegmentNo, GivesWay)> {
+        let mut found: Option<(SegmentNo, GivesWay)> = None;
+        for (number, summary) in self.log.segments().sealed() {
+            let way = self.flows.table.gives_way(number, summary);
+            if way < found.map_or(GivesWay::Never, |(_, way)| way) {
+                found = Some((number, way));
+            }
+            if way == GivesWay::Kept {
+                break;
+            }
+        }
+        found
     }
 
     /// The mark of a durable record; `None` where it is not here, or the disk does not give it

@@ -1,17 +1,23 @@
-//! Reads the spool in the order of writing, from the first record without custody.
+//! Reads the spool for one destination, in the order of writing, from the first record that is not
+//! in its custody.
 
+use super::destinations::DestinationId;
 use super::{FlowExtent, Flows, SpoolError, SpoolQueue};
-use crate::log::{LogCursor, LogEntry, LogRecord, SegmentSummary};
+use crate::log::{FlowSpan, LogCursor, LogEntry, LogRecord, SegmentNo, SegmentSummary};
 use crate::{FlowId, Seq};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A place in the spool. Holds one open file, a place for each live flow and at most one record.
 #[derive(Debug)]
 pub struct SpoolReader {
+    to: DestinationId,
     cursor: LogCursor,
     expected: BTreeMap<FlowId, Seq>,
     /// At most one entry a flow of a segment, and a record.
     pending: VecDeque<SpoolItem>,
+    /// The spool's counts of what gave way and of new routes, as far as they were looked at.
+    looked_at: Option<u64>,
+    routed: u64,
 }
 
 /// What a reader of the spool meets.
@@ -19,9 +25,9 @@ pub struct SpoolReader {
 pub enum SpoolItem {
     /// A record that is not in custody.
     Block(LogRecord),
-    /// Records that the disk did not give back: `first` to `last`, both included, at most 4,096 of
-    /// them at a time. The far end waits for these places, so that something has to be sent for
-    /// them.
+    /// Records that the disk did not give back, or that gave way before this destination had them:
+    /// `first` to `last`, both included, at most 4,096 of them at a time. The far end waits for
+    /// these places, so that something has to be sent for them.
     Missing {
         /// The flow.
         flow: FlowId,
@@ -36,13 +42,14 @@ pub enum SpoolItem {
 const MISSING_MAX: u64 = 4_096;
 
 impl SpoolReader {
-    fn new(cursor: LogCursor) -> Self {
-        Self { cursor, expected: BTreeMap::new(), pending: VecDeque::new() }
+    /// The destination that it reads for.
+    pub const fn to(&self) -> DestinationId {
+        self.to
     }
 
     /// Whether `seq` comes next or later in its flow; what is missing before it is noted.
     fn reach(&mut self, flows: &Flows, flow: FlowId, seq: Seq) -> bool {
-        let Some(FlowExtent { custody: waiting, .. }) = flows.extent(flow) else {
+        let Some(FlowExtent { custody: waiting, .. }) = flows.table.extent(self.to, flow) else {
             return false;
         };
         let expected = self.expected.entry(flow).or_insert(waiting);
@@ -62,16 +69,58 @@ impl SpoolReader {
 }
 
 impl SpoolQueue {
-    /// A reader at the first record that is not in custody.
-    pub fn reader_from_custody(&self) -> SpoolReader {
-        let waits = |summary: &SegmentSummary| self.flows.waits(summary);
+    /// A reader for a destination, at the first record that is not in its custody.
+    pub fn reader_from_custody(&self, to: DestinationId) -> SpoolReader {
+        SpoolReader {
+            to,
+            cursor: self.at_custody(to),
+            expected: BTreeMap::new(),
+            pending: VecDeque::new(),
+            looked_at: None,
+            routed: self.routed,
+        }
+    }
+
+    fn at_custody(&self, to: DestinationId) -> LogCursor {
+        let waits = |summary: &SegmentSummary| self.flows.table.waits(to, summary);
         let first = self
             .log
             .segments()
             .iter()
             .find(|(_, summary)| waits(summary))
             .map(|(number, _)| number);
-        SpoolReader::new(first.map_or_else(|| self.log.end(), LogCursor::at_segment))
+        first.map_or_else(|| self.log.end(), LogCursor::at_segment)
+    }
+
+    /// Notes the ends of closed flows that are not here any more, and that no segment before the
+    /// reader will show: looked for when it begins, and each time that something gave way.
+    fn find_gone(&self, reader: &mut SpoolReader, wanted: impl Fn(FlowId) -> bool) {
+        if reader.looked_at == Some(self.gave_way) {
+            return;
+        }
+        reader.looked_at = Some(self.gave_way);
+        let here = reader.cursor.position().segment;
+        let ahead = self.log.segments().iter().filter(|(number, _)| *number >= here);
+        let ahead: BTreeSet<FlowId> =
+            ahead.flat_map(|(_, summary)| &summary.flows).map(|span| span.flow).collect();
+        for (flow, extent) in self.flows.table.closed_for(reader.to) {
+            if !ahead.contains(&flow) && wanted(flow) {
+                reader.reach(&self.flows, flow, extent.next);
+            }
+        }
+    }
+
+    /// Where a flow ends as far as this segment shows: behind its last record, or behind the last
+    /// that it ever had where the log has none of the later ones.
+    fn shown_end(&self, number: SegmentNo, span: &FlowSpan) -> Seq {
+        let later = |(other, summary): (SegmentNo, &SegmentSummary)| {
+            other > number && summary.span(span.flow).is_some()
+        };
+        let end = span.last.next();
+        if !self.flows.table.is_closed(span.flow) || self.log.segments().iter().any(later) {
+            return end;
+        }
+        self.flows.table.next_of(span.flow).map_or(end, |next| next.max(end))
     }
 
     /// The next durable record that is not in custody; `None` where there is none: read again after
@@ -93,17 +142,30 @@ impl SpoolQueue {
         reader: &mut SpoolReader,
         wanted: impl Fn(FlowId) -> bool,
     ) -> Result<Option<SpoolItem>, SpoolError> {
+        if reader.routed != self.routed {
+            // What was passed over may be for this destination now; what was read is not read
+            // again.
+            (reader.routed, reader.looked_at) = (self.routed, None);
+            reader.cursor = self.at_custody(reader.to);
+        }
         loop {
+            if reader.pending.is_empty() {
+                self.find_gone(reader, &wanted);
+            }
             if let Some(item) = reader.pending.pop_front() {
-                if let SpoolItem::Missing { first, last, .. } = &item {
-                    self.missing += last.next().count_from(*first);
+                if let SpoolItem::Missing { flow, first, last } = &item {
+                    // What gave way was counted then.
+                    let first = (*first).max(self.flows.table.gone(reader.to, *flow));
+                    self.missing += last.next().count_from(first);
                 }
                 return Ok(Some(item));
             }
-            let flows = &self.flows;
-            let is_waiting =
-                |flow, seq| flows.extent(flow).is_some_and(|extent| seq >= extent.custody);
-            let wants = |flow, seq| wanted(flow) && is_waiting(flow, seq);
+            let (flows, expected, to) = (&self.flows, &reader.expected, reader.to);
+            let is_waiting = |flow, seq| {
+                flows.table.extent(to, flow).is_some_and(|extent| seq >= extent.custody)
+            };
+            let is_new = |flow, seq| expected.get(&flow).is_none_or(|expected| seq >= *expected);
+            let wants = |flow, seq| wanted(flow) && is_waiting(flow, seq) && is_new(flow, seq);
             let read = self.log.read_where(&mut reader.cursor, wants)?;
             match read {
                 None => return Ok(None),
@@ -119,9 +181,11 @@ impl SpoolQueue {
                     let spans =
                         self.log.segments().get(number).map_or(&[][..], |summary| &summary.flows);
                     for span in spans.iter().filter(|span| wanted(span.flow)) {
-                        reader.reach(&self.flows, span.flow, span.last.next());
+                        let end = self.shown_end(number, span);
+                        reader.reach(&self.flows, span.flow, end);
                     }
-                    reader.expected.retain(|flow, _| self.flows.extent(*flow).is_some());
+                    let to = reader.to;
+                    reader.expected.retain(|flow, _| self.flows.table.extent(to, *flow).is_some());
                 }
             }
         }

@@ -47,7 +47,7 @@ fn flow_numbers_are_never_used_twice_even_on_a_new_disk() {
     let first = spool.open_flow(NOW).unwrap();
     spool.append(first, b"x", NOW).unwrap();
     spool.close_flow(first).unwrap();
-    spool.custody(first, Seq(1));
+    spool.custody(DestinationId::FIRST, first, Seq(1));
     spool.free(later(100)).unwrap();
     drop(spool);
     let second = open(&disk).open_flow(NOW).unwrap();
@@ -79,12 +79,16 @@ fn records_without_custody_are_read_in_the_order_of_writing() {
         spool.append(b, &[2; 300], NOW).unwrap();
     }
     spool.sync().unwrap();
-    let mut reader = spool.queue().reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
     let all = items(&mut spool, &mut reader);
     assert_eq!(all, [(a.0, 0), (b.0, 0), (a.0, 1), (b.0, 1), (a.0, 2), (b.0, 2)]);
-    assert_eq!(spool.custody(a, Seq(2)), 2);
-    assert_eq!(spool.custody(a, Seq(1)), 0, "an old receipt takes nothing back");
-    let mut reader = spool.queue().reader_from_custody();
+    assert_eq!(spool.custody(DestinationId::FIRST, a, Seq(2)), 2);
+    assert_eq!(
+        spool.custody(DestinationId::FIRST, a, Seq(1)),
+        0,
+        "an old receipt takes nothing back"
+    );
+    let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
     assert_eq!(items(&mut spool, &mut reader), [(b.0, 0), (b.0, 1), (a.0, 2), (b.0, 2)]);
 }
 
@@ -97,14 +101,14 @@ fn custody_and_closed_flows_survive_a_restart() {
         spool.append(flow, &[flow.0 as u8; 10], NOW).unwrap();
     }
     spool.close_flow(b).unwrap();
-    spool.custody(a, Seq(2));
+    spool.custody(DestinationId::FIRST, a, Seq(2));
     spool.free(NOW).unwrap();
     disk.crash(7);
     let mut spool = open(&disk);
     assert_eq!(spool.queue().open_flows(), [OpenFlow { flow: a, next: Seq(3), custody: Seq(2) }]);
     assert_eq!(spool.queue_mut().last_record(a).unwrap().unwrap().seq, Seq(2));
     assert_eq!(spool.queue_mut().last_record(b).unwrap(), None);
-    let mut reader = spool.queue().reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
     assert_eq!(items(&mut spool, &mut reader), [(a.0, 2), (b.0, 0)]);
     assert!(matches!(spool.append(b, b"x", NOW), Err(SpoolError::UnknownFlow { .. })));
 }
@@ -122,13 +126,13 @@ fn depth_counts_what_waits_and_for_how_long() {
         (depth.blocks, depth.bytes, depth.oldest),
         (20, ByteCount::new(2_000), Duration::from_secs(20))
     );
-    spool.custody(flow, Seq(9));
+    spool.custody(DestinationId::FIRST, flow, Seq(9));
     let depth = spool.queue().depth(later(20));
     assert_eq!(
         (depth.blocks, depth.bytes, depth.oldest),
         (11, ByteCount::new(1_100), Duration::from_secs(11))
     );
-    spool.custody(flow, Seq::FINISHED);
+    spool.custody(DestinationId::FIRST, flow, Seq::FINISHED);
     assert_eq!(spool.queue().depth(later(20)), Depth::default());
 }
 
@@ -142,7 +146,7 @@ fn space_is_freed_after_custody_and_retention() {
         spool.append(flow, &[0; 100], NOW).unwrap();
     }
     assert_eq!(spool.free(later(100)).unwrap(), ByteCount::ZERO, "the centre has nothing yet");
-    spool.custody(flow, Seq(count));
+    spool.custody(DestinationId::FIRST, flow, Seq(count));
     assert_eq!(spool.free(later(9)).unwrap(), ByteCount::ZERO, "its retention is not over");
     assert!(spool.free(later(10)).unwrap() > ByteCount::new(2_000));
     let is_state = |path: &str| path == "spool/flows" || path == "spool/identity";
@@ -168,7 +172,7 @@ fn a_full_spool_pushes_back_and_goes_on_when_the_centre_has_taken_something() {
     );
     let error = spool.append(flow, &[0; 100], NOW).unwrap_err();
     assert!(error.to_string().contains("max_size"), "{error}");
-    spool.custody(flow, Seq(20));
+    spool.custody(DestinationId::FIRST, flow, Seq(20));
     assert_eq!(
         spool.append(flow, &[0; 100], NOW).unwrap(),
         Seq(count),
@@ -198,7 +202,7 @@ fn a_device_full_at_any_byte_leaves_a_valid_spool_that_goes_on_by_itself() {
         spool.sync().unwrap();
         disk.crash(room);
         let mut spool = open(&disk);
-        let mut reader = spool.queue().reader_from_custody();
+        let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
         assert_eq!(items(&mut spool, &mut reader).len() as u64, before + 1, "room for {room}");
     }
 }
@@ -217,7 +221,7 @@ fn freeing_never_forgets_what_comes_next_in_a_flow() {
             1,
             "the seventh, not durable yet, begins a segment"
         );
-        spool.custody(flow, Seq(6));
+        spool.custody(DestinationId::FIRST, flow, Seq(6));
         if seed % 2 == 0 {
             disk.set_capacity(disk.used() + config().reserve);
             spool.append(flow, &[0; 100], NOW).unwrap();
@@ -249,7 +253,7 @@ fn what_the_disk_does_not_give_back_is_named_so_that_the_far_end_need_not_wait()
             disk.damage("spool/0000000000000001.seg", ByteCount::new(at)).unwrap();
         }
     }
-    let mut reader = spool.queue().reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
     let mut missing = Vec::new();
     let mut blocks = 0;
     while let Some(item) = spool.queue_mut().read(&mut reader).unwrap() {
@@ -272,7 +276,7 @@ fn places_that_the_centre_has_and_the_disk_forgot_are_not_given_again() {
     let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     let flow = spool.open_flow(NOW).unwrap();
     spool.append(flow, b"x", NOW).unwrap();
-    spool.custody(flow, Seq(5));
+    spool.custody(DestinationId::FIRST, flow, Seq(5));
     assert_eq!(spool.append(flow, b"y", NOW).unwrap(), Seq(5));
     assert_eq!(spool.stats().custody_ahead, 4);
 }
@@ -286,7 +290,7 @@ fn a_flipped_bit_anywhere_in_the_state_file_costs_nothing_and_is_told() {
         spool.append(flow, b"x", NOW).unwrap();
         spool.append(flow, b"y", NOW).unwrap();
     }
-    spool.custody(taken, Seq(1));
+    spool.custody(DestinationId::FIRST, taken, Seq(1));
     spool.close_flow(closed).unwrap();
     let saved = spool.queue.flows.encode();
     let file = disk.open("spool/flows").unwrap();
@@ -336,7 +340,7 @@ fn three_flipped_bits_in_blocks_of_8000_frames_cost_none() {
             // Where every segment has blocks, the last one too.
             disk.damage(path, ByteCount::new((place >> 20) % (200 << 10))).unwrap();
         }
-        let mut reader = spool.queue().reader_from_custody();
+        let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
         for seq in 0..BLOCKS {
             let Some(SpoolItem::Block(record)) = spool.queue_mut().read(&mut reader).unwrap()
             else {
@@ -357,15 +361,15 @@ fn a_state_file_damaged_twice_is_refused_and_without_it_everything_is_sent_again
     let flow = spool.open_flow(NOW).unwrap();
     spool.append(flow, b"x", NOW).unwrap();
     spool.sync().unwrap();
-    spool.custody(flow, Seq(1));
-    for at in 0..40 {
+    spool.custody(DestinationId::FIRST, flow, Seq(1));
+    for at in 0..80 {
         disk.damage("spool/flows", ByteCount::new(at)).unwrap();
     }
     let error = Spool::open(Arc::new(disk.clone()), config(), NOW, SpoolDraw([7; 24])).unwrap_err();
     assert!(matches!(error, SpoolError::State { .. }), "{error}");
     disk.remove("spool/flows").unwrap();
     let mut spool = open(&disk);
-    let mut reader = spool.queue().reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
     assert_eq!(items(&mut spool, &mut reader), [(flow.0, 0)]);
     assert!(spool.open_flow(NOW).unwrap() > flow);
 }
@@ -401,7 +405,7 @@ fn what_is_in_custody_can_be_recalled_as_long_as_it_is_kept() {
         spool.append(b, &[9; 300], later(u64::from(round))).unwrap();
     }
     spool.close_flow(a).unwrap();
-    spool.custody(a, Seq::FINISHED);
+    spool.custody(DestinationId::FIRST, a, Seq::FINISHED);
     let recall = |spool: &mut Spool, from| {
         let mut reader = spool.queue().recall_reader(a, from);
         let mut seqs = Vec::new();
@@ -415,7 +419,7 @@ fn what_is_in_custody_can_be_recalled_as_long_as_it_is_kept() {
     let late = recall(&mut spool, later(4));
     assert!(late.len() < 6 && late.ends_with(&[4, 5]), "from the segment on that has it: {late:?}");
     assert_eq!(recall(&mut spool, later(60)), [0; 0]);
-    spool.custody(b, Seq(6));
+    spool.custody(DestinationId::FIRST, b, Seq(6));
     spool.free(later(100)).unwrap();
     assert!(recall(&mut spool, NOW).len() < 6, "what is freed is gone");
 }

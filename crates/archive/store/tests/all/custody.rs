@@ -6,8 +6,9 @@
 use proptest::prelude::*;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{
-    Appended, ArrivedRecord, ContactConfig, ContactStore, FlowId, FlowStatus, Held, LogEntry, Seq,
-    Spool, SpoolConfig, SpoolDraw, SpoolError, SpoolItem, SpoolReader, StationName, StoreError,
+    Appended, ArrivedRecord, ContactConfig, ContactStore, DestinationId, FlowId, FlowStatus, Held,
+    LogEntry, Seq, Spool, SpoolConfig, SpoolDraw, SpoolError, SpoolItem, SpoolReader, StationName,
+    StoreError,
 };
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::collections::BTreeMap;
@@ -117,7 +118,7 @@ impl World {
         let now = Utc::from_micros(1_730_419_200_000_000);
         let (station_disk, centre_disk) = (SimDisk::new(ROOMY), SimDisk::new(ROOMY));
         let spool = open_spool(&station_disk, now);
-        let reader = spool.queue().reader_from_custody();
+        let reader = spool.queue().reader_from_custody(DestinationId::FIRST);
         let centre = open_centre(&centre_disk);
         let name = StationName::new("svalbard").unwrap();
         let flows = BTreeMap::new();
@@ -258,7 +259,7 @@ impl World {
 
     fn sync_centre(&mut self) {
         for receipt in self.centre.sync().receipts {
-            self.spool.custody(receipt.flow, receipt.next);
+            self.spool.custody(DestinationId::FIRST, receipt.flow, receipt.next);
         }
     }
 
@@ -277,7 +278,7 @@ impl World {
         }
         let content = self.content(flow);
         if let Ok(receipt) = self.centre.finish(&self.name.clone(), flow, self.now) {
-            self.spool.custody(receipt.flow, receipt.next);
+            self.spool.custody(DestinationId::FIRST, receipt.flow, receipt.next);
             self.flows.get_mut(&flow).unwrap().processed = Some(content);
         }
     }
@@ -345,10 +346,10 @@ impl World {
 
     fn reconnect(&mut self) {
         for Held { flow, next, .. } in self.centre.spaces().resume(&self.name).flows {
-            self.spool.custody(flow, next);
+            self.spool.custody(DestinationId::FIRST, flow, next);
         }
         self.held = None;
-        self.reader = self.spool.queue().reader_from_custody();
+        self.reader = self.spool.queue().reader_from_custody(DestinationId::FIRST);
         assert_eq!(self.spool.stats().custody_ahead, 0);
     }
 
@@ -455,6 +456,6 @@ fn a_spool_whose_folder_is_gone_promises_nothing() {
     assert!(matches!(spool.synced(handle.sync()), Err(SpoolError::Log(_))));
     assert!(spool.in_place().is_err());
     assert!(matches!(spool.open_flow(now), Err(SpoolError::State { .. })));
-    let mut reader = spool.queue().reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
     assert_eq!(spool.queue_mut().read(&mut reader).unwrap(), None);
 }

@@ -1,8 +1,8 @@
 //! The same code on the operating system's files.
 
 use skyhaul_store::{
-    Appended, ArrivedRecord, ContactConfig, ContactStore, Disk, FlowId, FlowStatus, Publisher,
-    RealDisk, Seq, Spool, SpoolConfig, SpoolDraw, SpoolItem, StationName,
+    Appended, ArrivedRecord, ContactConfig, ContactStore, DestinationId, Disk, FlowId, FlowStatus,
+    Publisher, RealDisk, Seq, Spool, SpoolConfig, SpoolDraw, SpoolItem, StationName,
 };
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::io::Write;
@@ -41,7 +41,7 @@ fn a_spool_on_files_survives_being_opened_again() {
     let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
     let mut spool = Spool::open(disk, config, NOW, SpoolDraw([7; 24])).unwrap();
     assert_eq!(spool.stats().log.torn, ByteCount::new(777));
-    let mut reader = spool.queue().reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
     for n in 0..100u8 {
         let Some(SpoolItem::Block(record)) = spool.queue_mut().read(&mut reader).unwrap() else {
             panic!("record {n}")
@@ -50,7 +50,7 @@ fn a_spool_on_files_survives_being_opened_again() {
     }
     assert_eq!(spool.queue_mut().read(&mut reader).unwrap(), None);
     let before = spool.queue().size();
-    spool.custody(flow, Seq(100));
+    spool.custody(DestinationId::FIRST, flow, Seq(100));
     let freed = spool.free(NOW).unwrap();
     assert!(freed > ByteCount::kib(400) && spool.queue().size() == before - freed);
 }
@@ -154,7 +154,7 @@ fn a_sync_of_a_segment_that_was_sealed_and_removed_meanwhile_is_well() {
     spool.append(flow, &[1; 5_000], NOW).unwrap();
     let handle = spool.sync_handle().unwrap();
     spool.append(flow, &[2; 5_000], NOW).unwrap();
-    spool.custody(flow, Seq(1));
+    spool.custody(DestinationId::FIRST, flow, Seq(1));
     assert!(spool.free(NOW).unwrap() > ByteCount::ZERO);
     spool.synced(handle.sync()).unwrap();
 }

@@ -1,5 +1,6 @@
-//! The station's side of custody transfer: reads blocks behind the centre's custody from the spool
-//! and hands them to the session.
+//! The station's side of custody transfer: reads blocks behind one destination's custody from the
+//! spool and hands them to the session with it. A spool with several destinations has one feeder
+//! for each.
 //!
 //! Contacts with the same class, priority and deadline share a lane, which has a reader of the
 //! spool of its own: urgent blocks do not wait behind others. Half of the session's buffer is
@@ -8,14 +9,18 @@
 use bytes::Bytes;
 use skyhaul_config::{Delivery, LineSharing};
 use skyhaul_records::payload::{BlockHead, LOST, with_taken};
-use skyhaul_store::{LogRecord, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
+use skyhaul_store::{DestinationId, LogRecord, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
 use skyhaul_transport::{Block, BlockId, Resume, SendError, Session, cost};
-use skyhaul_units::{ByteCount, FlowId, Instant, Utc};
-use std::collections::{BTreeMap, VecDeque};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Utc};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Feeds one session from the spool.
+/// Feeds the sessions with one destination from the spool, one session at a time.
 #[derive(Debug)]
 pub struct Feeder {
+    to: DestinationId,
+    catch_up: Option<CatchUp>,
+    /// The flows of the backlog that the destination came back to: at most the spool's live flows.
+    behind: BTreeSet<FlowId>,
     sharing: LineSharing,
     /// The session's buffer.
     buffer: u64,
@@ -29,6 +34,16 @@ pub struct Feeder {
     sent: BTreeMap<FlowId, Seq>,
     /// Blocks without an outcome yet, with their lane and cost: bounded by the session's buffer.
     open: BTreeMap<BlockId, (usize, u64)>,
+}
+
+/// How the backlog is sent that a destination comes back to, so that live contacts go first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatchUp {
+    /// Its class, priority and deadline.
+    pub delivery: Delivery,
+    /// Contacts that are closed and whose newest block is older than this when the session begins
+    /// are backlog.
+    pub after: Duration,
 }
 
 /// Contacts with the same class, priority and deadline.
@@ -82,9 +97,13 @@ pub enum FeedError {
 }
 
 impl Feeder {
-    /// A feeder of sessions with a send buffer of `buffer`, which share the line after `sharing`.
-    pub const fn new(sharing: LineSharing, buffer: ByteCount) -> Self {
+    /// A feeder of sessions with a destination, of a send buffer of `buffer`, which share the line
+    /// after `sharing`.
+    pub const fn new(to: DestinationId, sharing: LineSharing, buffer: ByteCount) -> Self {
         Self {
+            to,
+            catch_up: None,
+            behind: BTreeSet::new(),
             sharing,
             buffer: buffer.as_u64(),
             lanes: Vec::new(),
@@ -92,6 +111,18 @@ impl Feeder {
             sent: BTreeMap::new(),
             open: BTreeMap::new(),
         }
+    }
+
+    /// The same, with a delivery of its own for the backlog after an absence.
+    #[must_use]
+    pub const fn catching_up(mut self, catch_up: CatchUp) -> Self {
+        self.catch_up = Some(catch_up);
+        self
+    }
+
+    /// The destination that it feeds.
+    pub const fn to(&self) -> DestinationId {
+        self.to
     }
 
     /// The class tree, the policy and the delivery of each channel.
@@ -109,12 +140,20 @@ impl Feeder {
         self.sent.get(&flow).copied()
     }
 
-    /// The centre's greeting named its custody: reading begins behind that.
-    pub fn greeted(&mut self, spool: &mut Spool, resume: &Resume) {
-        for flow in spool.queue().live_flows() {
-            spool.resume(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
+    /// The destination's greeting named its custody: reading begins behind that.
+    pub fn greeted(&mut self, spool: &mut Spool, resume: &Resume, now: Utc) {
+        for flow in spool.queue().flows_to(self.to) {
+            spool.resume(self.to, flow, resume.next(flow).unwrap_or(Seq::FINISHED));
         }
         self.disconnected();
+        if let Some(catch_up) = self.catch_up {
+            let mut live = spool.queue().open_flows();
+            live.sort_unstable_by_key(|open| open.flow);
+            let is_open = |flow| live.binary_search_by_key(&flow, |open| open.flow).is_ok();
+            let waiting = spool.queue().waiting(self.to, |_| None);
+            let old = waiting.iter().filter(|waiting| now.since(waiting.newest) > catch_up.after);
+            self.behind = old.map(|waiting| waiting.flow).filter(|flow| !is_open(*flow)).collect();
+        }
         self.set_lanes(spool);
     }
 
@@ -129,18 +168,21 @@ impl Feeder {
 
     fn set_lanes(&mut self, spool: &Spool) {
         let ways = self.sharing.channels.iter().map(|(_, delivery)| *delivery);
-        let mut ways: Vec<Delivery> = ways.chain([self.sharing.usual()]).collect();
+        let catch_up = self.catch_up.map(|catch_up| catch_up.delivery);
+        let mut ways: Vec<Delivery> = ways.chain([self.sharing.usual()]).chain(catch_up).collect();
         ways.sort_unstable();
         ways.dedup();
         let lane = |delivery| Lane {
             delivery,
-            reader: spool.queue().reader_from_custody(),
+            reader: spool.queue().reader_from_custody(self.to),
             held: VecDeque::new(),
             open: 0,
         };
         self.lanes = ways.into_iter().map(lane).collect();
-        for known in self.flows.values_mut() {
-            known.lane = lane_of(&self.lanes, &self.sharing, known.channel.as_deref());
+        for (flow, known) in &mut self.flows {
+            let catch_up = self.catch_up.filter(|_| self.behind.contains(flow));
+            let channel = known.channel.as_deref();
+            known.lane = lane_of(&self.lanes, delivery_of(&self.sharing, channel, catch_up));
         }
         for (block, (lane, cost)) in &mut self.open {
             *lane = self.flows.get(&block.flow).map_or(0, |known| known.lane);
@@ -159,9 +201,9 @@ impl Feeder {
             self.sent.remove(&flow);
             self.flows.remove(&flow);
             self.lanes.iter_mut().for_each(|lane| lane.held.retain(|block| block.flow != flow));
-            spool.custody(flow, next);
+            spool.custody(self.to, flow, next);
         } else if let Some(sent) = self.sent.get(&flow) {
-            spool.custody(flow, next.min(*sent));
+            spool.custody(self.to, flow, next.min(*sent));
         }
     }
 
@@ -180,6 +222,7 @@ impl Feeder {
         self.flows.clear();
         self.sent.clear();
         self.open.clear();
+        self.behind.clear();
     }
 
     /// Whether the centre has named its custody.
@@ -258,12 +301,14 @@ impl Feeder {
     /// The lane of the flow that an item is of.
     fn meet(&mut self, flow: FlowId, item: &SpoolItem) -> usize {
         let (lanes, sharing) = (&self.lanes, &self.sharing);
+        let catch_up = self.catch_up.filter(|_| self.behind.contains(&flow));
         let known = self.flows.entry(flow).or_insert_with(|| {
             let channel = match item {
                 SpoolItem::Block(record) => channel(record),
                 SpoolItem::Missing { .. } => None,
             };
-            Known { lane: lane_of(lanes, sharing, channel.as_deref()), channel }
+            let delivery = delivery_of(sharing, channel.as_deref(), catch_up);
+            Known { lane: lane_of(lanes, delivery), channel }
         });
         known.lane
     }
@@ -313,9 +358,22 @@ impl Feeder {
     }
 }
 
-/// The lane of a channel's contacts; the default lane where the channel is not known.
-fn lane_of(lanes: &[Lane], sharing: &LineSharing, channel: Option<&str>) -> usize {
-    let delivery = channel.map_or_else(|| sharing.usual(), |channel| sharing.of(channel));
+/// How a contact is sent: as its channel says, the usual way where that is not known, and otherwise
+/// where it is backlog.
+fn delivery_of(
+    sharing: &LineSharing,
+    channel: Option<&str>,
+    catch_up: Option<CatchUp>,
+) -> Delivery {
+    match (catch_up, channel) {
+        (Some(catch_up), _) => catch_up.delivery,
+        (None, Some(channel)) => sharing.of(channel),
+        (None, None) => sharing.usual(),
+    }
+}
+
+/// The lane of this delivery.
+fn lane_of(lanes: &[Lane], delivery: Delivery) -> usize {
     lanes.iter().position(|lane| lane.delivery == delivery).unwrap_or_default()
 }
 

@@ -7,7 +7,8 @@
 //! a spool takes a new identity, so that nothing of one is taken for the other's.
 
 use skyhaul_store::{
-    BlockMark, FlowExtent, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError, SpoolOpening,
+    BlockMark, DestinationId, FlowExtent, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError,
+    SpoolOpening,
 };
 use skyhaul_transport::Custody;
 
@@ -42,21 +43,22 @@ impl core::fmt::Display for Divergence {
     }
 }
 
-/// Looks for a sign that the centre has data of another copy of this spool.
+/// Looks for a sign that a destination, the centre, has data of another copy of this spool.
 ///
 /// # Errors
 /// The spool cannot be read.
 pub fn find_divergence(
     spool: &mut Spool,
+    to: DestinationId,
     custody: &Custody,
 ) -> Result<Option<Divergence>, SpoolError> {
     let opening = custody.spool.opening;
     if !spool.goes_on_from(opening) {
         return Ok(Some(Divergence::Opening(opening)));
     }
-    for flow in spool.queue().live_flows() {
+    for flow in spool.queue().flows_to(to) {
         if let Some(held) = custody.resume.held(flow)
-            && let Compared::Diverged(found) = compare(spool, held)?
+            && let Compared::Diverged(found) = compare(spool, to, held)?
         {
             return Ok(Some(found));
         }
@@ -64,17 +66,22 @@ pub fn find_divergence(
     Ok(None)
 }
 
-/// Gives the spool a new identity. Blocks that the centre has whole and that are the same here stay
-/// in custody.
+/// Gives the spool a new identity. Flows that this destination, the centre, has whole and that are
+/// the same here stay in its custody.
 ///
 /// # Errors
 /// The spool cannot be read or written; it is the one that it was.
-pub fn renew(spool: &mut Spool, custody: &Custody, draw: SpoolDraw) -> Result<(), SpoolError> {
-    for flow in spool.queue().live_flows() {
+pub fn renew(
+    spool: &mut Spool,
+    to: DestinationId,
+    custody: &Custody,
+    draw: SpoolDraw,
+) -> Result<(), SpoolError> {
+    for flow in spool.queue().flows_to(to) {
         if let Some(held) = custody.resume.held(flow).filter(|held| held.next == Seq::FINISHED)
-            && compare(spool, held)? == Compared::Same
+            && compare(spool, to, held)? == Compared::Same
         {
-            spool.custody(flow, Seq::FINISHED);
+            spool.custody(to, flow, Seq::FINISHED);
         }
     }
     spool.renew(draw)
@@ -89,9 +96,9 @@ enum Compared {
     Nothing,
 }
 
-fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
+fn compare(spool: &mut Spool, to: DestinationId, held: Held) -> Result<Compared, SpoolError> {
     let Held { flow, next, last } = held;
-    let Some(FlowExtent { custody: waiting, next: end }) = spool.queue().extent(flow) else {
+    let Some(FlowExtent { custody: waiting, next: end }) = spool.queue().extent(to, flow) else {
         return Ok(Compared::Nothing);
     };
     // Where the centre has the whole flow, its last block must be the last one here: the block is
@@ -122,6 +129,7 @@ mod tests {
     use skyhaul_units::{ByteCount, Utc};
     use std::sync::Arc;
 
+    const TO: DestinationId = DestinationId::FIRST;
     const NOW: Utc = Utc::from_micros(1_790_000_000_000_000);
 
     fn open(disk: &SimDisk, number: u8) -> Spool {
@@ -156,20 +164,20 @@ mod tests {
         let mut spool = open(&disk, 2);
         for (next, last) in [(Seq(0), 0), (Seq(2), 2), (Seq(3), 3), (Seq::FINISHED, 3)] {
             assert_eq!(
-                find_divergence(&mut spool, &has(first, flow, next, last)).unwrap(),
+                find_divergence(&mut spool, TO, &has(first, flow, next, last)).unwrap(),
                 None,
                 "{next}"
             );
         }
-        spool.custody(flow, Seq(3));
-        let whole = find_divergence(&mut spool, &has(first, flow, Seq::FINISHED, 9)).unwrap();
+        spool.custody(TO, flow, Seq(3));
+        let whole = find_divergence(&mut spool, TO, &has(first, flow, Seq::FINISHED, 9)).unwrap();
         assert_eq!(
             whole,
             Some(Divergence::Block(flow, Seq(2))),
             "it went on elsewhere, and to its end"
         );
         // What it knows to be in custody needs no comparison.
-        assert_eq!(find_divergence(&mut spool, &has(first, flow, Seq(2), 9)).unwrap(), None);
+        assert_eq!(find_divergence(&mut spool, TO, &has(first, flow, Seq(2), 9)).unwrap(), None);
     }
 
     #[test]
@@ -182,7 +190,7 @@ mod tests {
         drop(spool);
         let later = open(&disk, 2).identity().unwrap();
         let mut copy = open(&copy, 3);
-        let outcome = find_divergence(&mut copy, &has(later, flow, Seq(1), 1)).unwrap();
+        let outcome = find_divergence(&mut copy, TO, &has(later, flow, Seq(1), 1)).unwrap();
         assert_eq!(outcome, Some(Divergence::Opening(later.opening)));
         append(&mut copy, flow, &[7]);
         for (next, last, apart_by) in [
@@ -192,7 +200,7 @@ mod tests {
             (Seq::FINISHED, 2, Some(Divergence::Block(flow, Seq(1)))),
         ] {
             assert_eq!(
-                find_divergence(&mut copy, &has(first, flow, next, last)).unwrap(),
+                find_divergence(&mut copy, TO, &has(first, flow, next, last)).unwrap(),
                 apart_by,
                 "{next}"
             );
@@ -208,9 +216,9 @@ mod tests {
         append(&mut spool, other, &[3, 4]);
         let mut custody = has(identity, same, Seq::FINISHED, 2);
         custody.resume.open.extend(has(identity, other, Seq::FINISHED, 9).resume.open);
-        renew(&mut spool, &custody, SpoolDraw([8; 24])).unwrap();
+        renew(&mut spool, TO, &custody, SpoolDraw([8; 24])).unwrap();
         assert_eq!(
-            (spool.queue().live_flows(), spool.queue().extent(other)),
+            (spool.queue().live_flows(), spool.queue().extent(TO, other)),
             (vec![other], Some(FlowExtent { custody: Seq(0), next: Seq(2) }))
         );
         assert_ne!(spool.identity().unwrap().id, identity.id);

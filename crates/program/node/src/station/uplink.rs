@@ -315,8 +315,11 @@ impl Uplink {
         }
         let custody = custody.unwrap_or_default();
         let is_known = custody != Custody::default();
-        let found =
-            if is_known { find_divergence(&mut self.shared.spool(), &custody) } else { Ok(None) };
+        let found = if is_known {
+            find_divergence(&mut self.shared.spool(), self.feeder.to(), &custody)
+        } else {
+            Ok(None)
+        };
         match found {
             Ok(None) => {}
             Ok(Some(found)) => return self.renew_spool(manager, &custody, found),
@@ -328,7 +331,8 @@ impl Uplink {
                 );
             }
         }
-        self.feeder.greeted(&mut self.shared.spool(), &custody.resume);
+        let utc = self.clock.utc_of(now);
+        self.feeder.greeted(&mut self.shared.spool(), &custody.resume, utc);
         self.connection.id().into_iter().for_each(|id| self.guests.opened(id, name));
         self.status.state = LineState::Open;
         self.status.reason = None;
@@ -340,7 +344,7 @@ impl Uplink {
     /// The centre has data of another copy of this spool: the spool takes a new identity.
     fn renew_spool(&mut self, manager: &mut SessionManager, custody: &Custody, found: Divergence) {
         let renewed = super::draw().and_then(|draw| {
-            renew(&mut self.shared.spool(), custody, draw)
+            renew(&mut self.shared.spool(), self.feeder.to(), custody, draw)
                 .map_err(|error| super::spool_fault(&error))
         });
         if let Err(error) = renewed {
@@ -589,7 +593,7 @@ mod tests {
     use skyhaul_forward_io::Forwarding;
     use skyhaul_net::{Socket, UdpEndpoint, Waker};
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
-    use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, sim::SimDisk};
+    use skyhaul_store::{DestinationId, Spool, SpoolConfig, SpoolDraw, sim::SimDisk};
     use skyhaul_transport::SessionConfig;
     use skyhaul_units::{ByteCount, Rate};
 
@@ -631,7 +635,7 @@ mod tests {
         };
         let path = (skyhaul_config::LinePath::any().named(0), AddressFamily::V4);
         let paths = StationPaths::new(opener, &[path]);
-        let feeder = Feeder::new(LineSharing::default(), ByteCount::mib(64));
+        let feeder = Feeder::new(DestinationId::FIRST, LineSharing::default(), ByteCount::mib(64));
         let parts = UplinkParts { paths, feeder, guests };
         (Uplink::new("station".to_owned(), centre, shared, clock, parts), manager)
     }

@@ -2,12 +2,14 @@
 //! wrong.
 
 mod centre;
+mod several;
 mod station;
 mod truth;
 
 use centre::Centre;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+pub use several::Several;
 use skyhaul_lab::{PlainLine, PlainPath};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_transport::{CloseReason, DownReason, Event, Opening, Session, SessionConfig, drive};
@@ -186,6 +188,7 @@ impl World {
             connections: self.connections,
             parted: self.stations.iter().map(|station| station.parted).sum(),
             settled_after: self.now.since(end),
+            gave_way: 0,
         }
     }
 
@@ -277,7 +280,7 @@ impl World {
             if let Some(other) = connected {
                 self.stations[other].call_at =
                     self.now + millis(self.luck.random_range(500..4_000));
-                self.stations[other].node.iter_mut().for_each(station::Node::disconnected);
+                self.stations[other].node.iter_mut().for_each(|node| node.disconnected(0));
             }
             self.connections += 1;
             let mut sessions =
@@ -318,18 +321,18 @@ impl World {
                 Event::Closed(CloseReason::Path(_)) => closed = true,
                 // It has hung up: what else came is of no session.
                 _ if closed => {}
-                other => closed = !station.event(other, &mut self.luck),
+                other => closed = !station.event(at, 0, other, &mut self.luck),
             }
         }
         let Some(node) = station.node.as_mut() else { return };
         if !closed {
-            node.feed(at, session);
+            node.feed(at, 0, session);
         }
         drive(session, &mut path.ends[STATION], at.now);
         assert!(session.stats().balances(), "{:?}", session.stats());
         path.exchange();
         if closed {
-            node.disconnected();
+            node.disconnected(0);
             station.call_at = at.now + millis(300);
             self.gone(STATION);
         }
@@ -494,6 +497,8 @@ pub struct Summary {
     pub settled_after: Duration,
     /// So often did a spool find out that it is a copy.
     pub parted: u64,
+    /// Segments that went before every destination had them.
+    pub gave_way: u64,
 }
 
 fn troubles(rng: &mut ChaCha8Rng) -> BTreeMap<Instant, Trouble> {

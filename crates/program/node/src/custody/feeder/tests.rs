@@ -3,7 +3,7 @@
 use super::*;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_store::sim::SimDisk;
-use skyhaul_store::{SpoolConfig, SpoolDraw};
+use skyhaul_store::{DestinationRole, Held, Since, SpoolConfig, SpoolDestination, SpoolDraw, mark};
 use skyhaul_transport::{
     ClassId, ClassTree, ClassesConfig, Event, Opening, PathEvent, PathId, SessionConfig,
 };
@@ -97,8 +97,9 @@ fn taken(session: &Session, flows: [FlowId; 2]) -> [u64; 2] {
 #[test]
 fn what_is_urgent_does_not_wait_behind_what_was_written_before_it() {
     let (mut spool, flows) = spool();
-    let (mut feeder, mut session) = (Feeder::new(sharing(), BUFFER), session());
-    feeder.greeted(&mut spool, &resume(&flows));
+    let (mut feeder, mut session) =
+        (Feeder::new(DestinationId::FIRST, sharing(), BUFFER), session());
+    feeder.greeted(&mut spool, &resume(&flows), NOW);
     fed(&mut spool, &mut feeder, &mut session, NOW);
     // 20 blocks fit: the three lanes have room for 3 each, and 10 are for whoever has more.
     let [slow, fast] = taken(&session, flows);
@@ -115,8 +116,9 @@ fn resume(flows: &[FlowId]) -> Resume {
 #[test]
 fn what_is_settled_makes_room_in_its_lane() {
     let (mut spool, flows) = spool();
-    let (mut feeder, mut session) = (Feeder::new(sharing(), BUFFER), session());
-    feeder.greeted(&mut spool, &resume(&flows));
+    let (mut feeder, mut session) =
+        (Feeder::new(DestinationId::FIRST, sharing(), BUFFER), session());
+    feeder.greeted(&mut spool, &resume(&flows), NOW);
     fed(&mut spool, &mut feeder, &mut session, NOW);
     let before = taken(&session, flows);
     for seq in 0..before[0] {
@@ -134,8 +136,9 @@ fn what_is_settled_makes_room_in_its_lane() {
 #[test]
 fn deadlines_count_from_the_capture() {
     let (mut spool, flows) = spool();
-    let (mut feeder, mut session) = (Feeder::new(sharing(), BUFFER), session());
-    feeder.greeted(&mut spool, &resume(&flows));
+    let (mut feeder, mut session) =
+        (Feeder::new(DestinationId::FIRST, sharing(), BUFFER), session());
+    feeder.greeted(&mut spool, &resume(&flows), NOW);
     // The fast contact has waited 20 of its 30 s.
     fed(&mut spool, &mut feeder, &mut session, NOW + Duration::from_secs(20));
     let forecasts = session.sender().forecasts(Instant::ZERO, session.paths(), &[]);
@@ -156,8 +159,9 @@ fn deadlines_count_from_the_capture() {
 #[test]
 fn shared_otherwise_nothing_is_given_twice_or_left_out() {
     let (mut spool, flows) = spool();
-    let (mut feeder, mut session) = (Feeder::new(sharing(), BUFFER), session());
-    feeder.greeted(&mut spool, &resume(&flows));
+    let (mut feeder, mut session) =
+        (Feeder::new(DestinationId::FIRST, sharing(), BUFFER), session());
+    feeder.greeted(&mut spool, &resume(&flows), NOW);
     fed(&mut spool, &mut feeder, &mut session, NOW);
     let before = taken(&session, flows);
     feeder.share(&spool, LineSharing::default());
@@ -177,4 +181,57 @@ fn shared_otherwise_nothing_is_given_twice_or_left_out() {
         rounds += 1;
         assert!(rounds < 20, "{before:?} {:?}", taken(&session, flows));
     }
+}
+
+#[test]
+fn what_a_destination_comes_back_to_is_sent_in_a_class_of_its_own_behind_live_contacts() {
+    let (mut spool, flows) = spool();
+    // The slow contact ended long ago; the fast one is open, and as old.
+    spool.close_flow(flows[0]).unwrap();
+    let catch_up = CatchUp {
+        delivery: Delivery { class: ClassId(0), priority: u8::MAX, deadline: None },
+        after: Duration::from_secs(60),
+    };
+    for (later, lanes) in [(Duration::from_secs(59), "slow"), (Duration::from_secs(61), "behind")] {
+        let mut feeder = Feeder::new(DestinationId::FIRST, sharing(), BUFFER).catching_up(catch_up);
+        let mut session = session();
+        let now = NOW + later;
+        feeder.greeted(&mut spool, &resume(&flows), now);
+        fed(&mut spool, &mut feeder, &mut session, now);
+        let delivery = |flow: &FlowId| feeder.lanes[feeder.flows[flow].lane].delivery;
+        let [slow, fast] = [delivery(&flows[0]), delivery(&flows[1])];
+        assert_eq!(slow == catch_up.delivery, lanes == "behind", "{slow:?}");
+        assert_eq!(fast.class, ClassId(1), "what is open is live");
+        // The class tree changes, and what is behind stays behind.
+        feeder.share(&spool, sharing());
+        let slow = feeder.lanes[feeder.flows[&flows[0]].lane].delivery;
+        assert_eq!(slow == catch_up.delivery, lanes == "behind", "{slow:?}");
+    }
+}
+
+#[test]
+fn each_destination_is_fed_behind_its_own_custody() {
+    let (mut spool, flows) = spool();
+    let counted = |name: &str| SpoolDestination {
+        name: name.to_owned(),
+        role: DestinationRole::Counted,
+        since: Since::Kept,
+    };
+    let ids = spool.destinations_mut().set(&[counted("oper"), counted("backup")]).unwrap();
+    spool.custody(ids[0], flows[1], Seq(9));
+    for (to, next) in [(ids[0], 9), (ids[1], 0)] {
+        let mut feeder = Feeder::new(to, sharing(), BUFFER);
+        let mut session = session();
+        let held = Held { flow: flows[1], next: Seq(next), last: mark(&[]) };
+        let custody = Resume { finished_below: flows[0], open: vec![held] };
+        feeder.greeted(&mut spool, &custody, NOW);
+        assert_eq!(feeder.to(), to);
+        fed(&mut spool, &mut feeder, &mut session, NOW);
+        assert_eq!(spool.queue().extent(to, flows[1]).unwrap().custody, Seq(next));
+        assert_eq!(feeder.place(flows[1]).map(|place| place.0 > next), Some(true));
+        // A receipt of one is not one of the other.
+        feeder.custody(&mut spool, flows[0], Seq(1));
+    }
+    spool.custody(ids[0], flows[0], Seq(60));
+    assert_eq!(spool.queue().extent(ids[1], flows[0]).unwrap().custody, Seq(1));
 }

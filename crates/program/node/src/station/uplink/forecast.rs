@@ -11,7 +11,8 @@ impl Uplink {
         if !self.feeder.is_feeding() {
             return;
         }
-        let waiting = self.shared.spool().queue().waiting(|flow| self.feeder.place(flow));
+        let waiting =
+            self.shared.spool().queue().waiting(self.feeder.to(), |flow| self.feeder.place(flow));
         let start = self.clock.utc_at_start();
         let behind = waiting.iter().map(|waiting| {
             let delivery = self.feeder.sharing().of(&self.channel(waiting.flow));

@@ -7,7 +7,10 @@ use rand_chacha::ChaCha8Rng;
 use skyhaul_config::LineSharing;
 use skyhaul_node::custody::{Feeder, find_divergence, renew};
 use skyhaul_store::sim::SimDisk;
-use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolError, SyncHandle};
+use skyhaul_store::{
+    DestinationId, FlowRoute, Settle, Spool, SpoolConfig, SpoolDestination, SpoolDraw, SpoolError,
+    SyncHandle,
+};
 use skyhaul_transport::{Custody, Event, Session};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::BTreeMap;
@@ -25,12 +28,19 @@ pub struct Station {
     pub is_ending: bool,
     /// So often did it find out that it is a copy.
     pub parted: u64,
+    /// Its destinations, by the number of the centre; none where it has the one it began with.
+    pub declared: Vec<Option<SpoolDestination>>,
+    /// A centre's store was put back: what it had receipted may be gone.
+    pub may_miss: bool,
 }
 
 /// The process.
 pub struct Node {
     pub spool: Spool,
-    feeder: Feeder,
+    /// By the number of the centre.
+    feeders: Vec<Option<Feeder>>,
+    /// Whether flows settle in different ways.
+    are_routed: bool,
     append_at: Instant,
     free_at: Instant,
     sync: Option<Sync>,
@@ -56,6 +66,8 @@ impl Station {
             call_at: Instant::ZERO,
             is_ending: false,
             parted: 0,
+            declared: Vec::new(),
+            may_miss: false,
         }
     }
 
@@ -88,7 +100,8 @@ impl Station {
         let Some(node) = &mut self.node else { return true };
         let lives = node.work(at, &mut self.truth, rng, is_ending);
         let missing = node.spool.stats().missing;
-        assert!(missing == 0 || self.parted > 0, "{missing} places could not be read back");
+        let may_miss = self.parted > 0 || self.may_miss;
+        assert!(missing == 0 || may_miss, "{missing} places could not be read back");
         if !lives {
             self.die(at.now + millis(rng.random_range(1..500)));
         }
@@ -97,7 +110,13 @@ impl Station {
 
     fn start(&mut self, at: Moment, draw: SpoolDraw) {
         let truth = &mut self.truth;
-        let spool = match Spool::open(Arc::new(self.disk.clone()), config(), at.utc(), draw) {
+        let mut ids = Vec::new();
+        let opened = Spool::open(Arc::new(self.disk.clone()), config(), at.utc(), draw);
+        let opened = opened.and_then(|mut spool| {
+            ids = set(&mut spool, &self.declared)?;
+            Ok(spool)
+        });
+        let spool = match opened {
             Ok(spool) => spool,
             Err(SpoolError::State { .. } | SpoolError::Log(_) | SpoolError::Full { .. }) => {
                 self.disk.kill();
@@ -128,39 +147,80 @@ impl Station {
             known.appended.truncate(kept);
             known.durable = kept;
         }
-        let feeder = Feeder::new(LineSharing::default(), ByteCount::mib(64));
-        self.node = Some(Node { spool, feeder, append_at: at.now, free_at: at.now, sync: None });
+        let feeders = ids.into_iter().map(|id| id.map(feeder)).collect();
+        let are_routed = !self.declared.is_empty();
+        let (append_at, free_at) = (at.now, at.now);
+        self.node = Some(Node { spool, feeders, are_routed, append_at, free_at, sync: None });
     }
 
-    /// What the session tells; `false` where it must not go on.
-    pub fn event(&mut self, event: Event, rng: &mut ChaCha8Rng) -> bool {
+    /// Has these destinations from now on; it starts again where that cannot be kept.
+    pub fn declare(&mut self, declared: Vec<Option<SpoolDestination>>, back: Instant) {
+        self.declared = declared;
+        let Some(node) = &mut self.node else { return };
+        let Ok(ids) = set(&mut node.spool, &self.declared) else { return self.die(back) };
+        for (known, id) in node.feeders.iter_mut().zip(ids) {
+            if known.as_ref().map(Feeder::to) != id {
+                *known = id.map(feeder);
+            }
+        }
+    }
+
+    /// What the session with a centre tells; `false` where it must not go on.
+    pub fn event(&mut self, at: Moment, far: usize, event: Event, rng: &mut ChaCha8Rng) -> bool {
         let Some(node) = &mut self.node else { return true };
+        let Some(feeder) = &mut node.feeders[far] else { return false };
         match event {
-            Event::Greeted { custody, .. } => return self.greeted(custody, rng),
-            Event::Custody { flow, next } => node.feeder.custody(&mut node.spool, flow, next),
-            Event::Settled { id, .. } => node.feeder.settled(id),
+            Event::Greeted { custody, .. } => return self.greeted(at, far, custody, rng),
+            Event::Custody { flow, next } => feeder.custody(&mut node.spool, flow, next),
+            Event::Settled { id, .. } => feeder.settled(id),
             Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) => {}
             other => panic!("{other:?}"),
         }
         true
     }
 
-    fn greeted(&mut self, custody: Option<Custody>, rng: &mut ChaCha8Rng) -> bool {
+    fn greeted(
+        &mut self,
+        at: Moment,
+        far: usize,
+        custody: Option<Custody>,
+        rng: &mut ChaCha8Rng,
+    ) -> bool {
         let Some(node) = &mut self.node else { return true };
+        let Some(feeder) = &mut node.feeders[far] else { return false };
+        let to = feeder.to();
         let custody = custody.unwrap_or_default();
         if custody != Custody::default() {
-            match find_divergence(&mut node.spool, &custody) {
+            match find_divergence(&mut node.spool, to, &custody) {
                 Ok(None) => {}
                 Ok(Some(_)) => {
-                    self.parted += u64::from(renew(&mut node.spool, &custody, draw(rng)).is_ok());
+                    self.parted +=
+                        u64::from(renew(&mut node.spool, to, &custody, draw(rng)).is_ok());
                     return false;
                 }
                 Err(_) => return false,
             }
         }
-        node.feeder.greeted(&mut node.spool, &custody.resume);
+        feeder.greeted(&mut node.spool, &custody.resume, at.utc());
         true
     }
+}
+
+/// The numbers of the destinations, by the number of the centre.
+fn set(
+    spool: &mut Spool,
+    declared: &[Option<SpoolDestination>],
+) -> Result<Vec<Option<DestinationId>>, SpoolError> {
+    if declared.is_empty() {
+        return Ok(vec![Some(DestinationId::FIRST)]);
+    }
+    let wanted: Vec<SpoolDestination> = declared.iter().flatten().cloned().collect();
+    let mut ids = spool.destinations_mut().set(&wanted)?.into_iter();
+    Ok(declared.iter().map(|one| one.as_ref().and_then(|_| ids.next())).collect())
+}
+
+fn feeder(to: DestinationId) -> Feeder {
+    Feeder::new(to, LineSharing::default(), ByteCount::mib(64))
 }
 
 fn draw(rng: &mut ChaCha8Rng) -> SpoolDraw {
@@ -206,6 +266,13 @@ impl Node {
                 Ok(flow) => {
                     assert!(!truth.flows.contains_key(&flow), "{flow:?} was given twice");
                     truth.flow(flow);
+                    if self.are_routed {
+                        let settle = [Settle::All, Settle::All, Settle::Any, Settle::First];
+                        let settle = settle[rng.random_range(0..settle.len())];
+                        truth.flow(flow).settle = settle;
+                        let to = self.feeders.iter().flatten().map(Feeder::to).collect();
+                        self.spool.destinations_mut().route(flow, &FlowRoute { settle, to });
+                    }
                     Ok(())
                 }
                 Err(SpoolError::Full { .. }) => Ok(()),
@@ -275,13 +342,19 @@ impl Node {
         Ok(())
     }
 
-    pub fn disconnected(&mut self) {
-        self.feeder.disconnected();
+    /// What each feeder is at.
+    pub fn shown(&self) -> String {
+        format!("{:?}", self.feeders)
     }
 
-    pub fn feed(&mut self, at: Moment, session: &mut Session) {
+    pub fn disconnected(&mut self, far: usize) {
+        self.feeders[far].iter_mut().for_each(Feeder::disconnected);
+    }
+
+    pub fn feed(&mut self, at: Moment, far: usize, session: &mut Session) {
         let spool = &mut self.spool;
-        self.feeder
+        let Some(feeder) = &mut self.feeders[far] else { return };
+        feeder
             .feed(
                 |reader, wanted| spool.queue_mut().read_flows(reader, wanted),
                 session,

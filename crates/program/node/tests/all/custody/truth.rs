@@ -1,7 +1,7 @@
 //! What is true of the flows, whatever the ends believe.
 
 use skyhaul_records::payload::LOST;
-use skyhaul_store::{Seq, StationName};
+use skyhaul_store::{Seq, Settle, StationName};
 use skyhaul_units::FlowId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +18,18 @@ pub struct Flow {
     pub appended: Vec<Vec<u8>>,
     /// So many of them were synced: they are promised.
     pub durable: usize,
+    /// When a destination's receipt lets the spool free it.
+    pub settle: Settle,
 }
 
 /// What the centre has said and done.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Deeds {
     pub contacts: BTreeMap<(StationName, FlowId), Contact>,
 }
 
 /// A contact at the centre.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Contact {
     /// The centre has promised to keep everything below this place.
     pub promised: Seq,
