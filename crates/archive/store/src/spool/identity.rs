@@ -8,8 +8,8 @@
 //!
 //! Each opening appends itself. A copy that was put back, or goes on elsewhere, has not the
 //! openings of the other: the centre says from which it took data last, and the spool looks whether
-//! that is one of its own. What is older than one that the centre named is forgotten, unless there
-//! are several destinations: another may have been away for longer.
+//! that is one of its own. All of them are remembered, up to a limit: a destination may name an old
+//! one that was away for long, was put back, or is added again.
 
 use super::destinations::DestinationId;
 use super::{LOG_DIR, Spool, SpoolError};
@@ -34,8 +34,8 @@ pub(super) struct Identity {
     is_durable: bool,
 }
 
-/// Openings that are remembered. A station that was opened so often without its centre is taken for
-/// a copy: it goes on as another spool, and loses nothing.
+/// Openings that are remembered: 16 KiB. A station that was opened so often without one of its
+/// destinations is taken for a copy: it goes on as another spool, and loses nothing.
 const OPENINGS_MAX: usize = 1_024;
 const STATE_NAME: &str = "identity";
 
@@ -124,13 +124,9 @@ impl Spool {
         self.identity.is_durable().then_some(identity)
     }
 
-    /// Whether this opening goes on from that one, or is it. What is older is then forgotten.
-    pub fn goes_on_from(&mut self, opening: SpoolOpening) -> bool {
-        let at = self.identity.openings.iter().position(|own| *own == opening);
-        if let Some(at) = at.filter(|_| self.queue.flows.table.destinations().len() == 1) {
-            self.identity.openings.drain(..at);
-        }
-        at.is_some()
+    /// Whether this opening goes on from that one, or is it.
+    pub fn goes_on_from(&self, opening: SpoolOpening) -> bool {
+        self.identity.openings.contains(&opening)
     }
 
     /// Becomes another spool: its flows begin anew there, and what it still has of those that wait
@@ -235,8 +231,8 @@ mod tests {
         let second = open(&disk, 2).identity().unwrap();
         assert_eq!((first.id, first.opening.count), (SpoolId([1; 16]), 1));
         assert_eq!((second.id, second.opening.count), (first.id, 2));
-        let mut third = open(&disk, 3);
-        assert!(third.goes_on_from(second.opening) && third.goes_on_from(second.opening));
+        let third = open(&disk, 3);
+        assert!(third.goes_on_from(second.opening) && third.goes_on_from(first.opening));
         assert!(third.goes_on_from(third.identity().unwrap().opening));
         let elsewhere = SpoolOpening { count: 2, drawn: 9 };
         assert!(!third.goes_on_from(elsewhere), "as often opened, and another opening");
@@ -250,7 +246,7 @@ mod tests {
         let copy = disk.copy();
         let later = open(&disk, 2).identity().unwrap().opening;
         drop(open(&copy, 3));
-        let mut put_back = open(&copy, 4);
+        let put_back = open(&copy, 4);
         assert!(
             put_back.identity().unwrap().opening.count > later.count,
             "the count alone does not tell"

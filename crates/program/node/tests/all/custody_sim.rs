@@ -65,6 +65,20 @@ fn many(world: fn(u64) -> Summary) -> Summary {
     total
 }
 
+/// Once it was the only one, openings that the other had named were forgotten, and the spool was
+/// taken for a copy.
+#[test]
+fn a_destination_that_is_added_again_does_not_make_the_spool_another_one() {
+    run(|seed| Several::new(seed).run(), 389);
+}
+
+/// Segments behind one that is still needed had gone: a destination that began with what was kept
+/// was told that the disk had lost them.
+#[test]
+fn what_had_gone_before_a_destination_was_added_is_no_damage() {
+    run(|seed| Several::new(seed).run(), 43);
+}
+
 #[test]
 fn a_receipt_for_what_an_earlier_session_brought_leaves_no_hole_in_the_next_one() {
     run(|seed| World::new(seed).run(), 76);

@@ -133,6 +133,7 @@ impl Several {
             assert!(self.now < end + SETTLED, "locked up: {why}\n{}", self.state());
             self.step();
         }
+        assert_eq!(self.station.parted, 0, "there is no other copy of this spool");
         let flows = &self.station.truth.flows;
         let spool = self.station.node.as_ref().map(|node| node.spool.stats());
         Summary {
@@ -307,6 +308,7 @@ impl Several {
                 let far = &mut self.fars[of];
                 let Some((disk, deeds)) = &far.backup else { return };
                 far.centre = Centre::new(disk.copy());
+                far.centre.disk.set_capacity(ROOMY);
                 far.centre.deeds = deeds.clone();
                 far.centre.die(back);
                 (far.was_rolled_back, self.station.may_miss) = (true, true);
@@ -397,8 +399,8 @@ impl Several {
             format!("{at}: {line:?} {contacts:?}\n{sessions:?}")
         };
         let fars: Vec<String> = self.fars.iter().enumerate().map(of).collect();
-        let feeders = node.map(|node| node.shown());
-        format!("{}\n{feeders:?}", fars.join("\n"))
+        let spool = node.map(|node| node.spool.stats());
+        format!("{}\n{spool:?}", fars.join("\n"))
     }
 
     /// Why it is not over: what a centre lacks, or the spool still holds.

@@ -342,11 +342,6 @@ impl Node {
         Ok(())
     }
 
-    /// What each feeder is at.
-    pub fn shown(&self) -> String {
-        format!("{:?}", self.feeders)
-    }
-
     pub fn disconnected(&mut self, far: usize) {
         self.feeders[far].iter_mut().for_each(Feeder::disconnected);
     }
