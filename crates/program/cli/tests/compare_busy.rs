@@ -1,5 +1,5 @@
-//! A comparison on a machine that does something else. A binary of its own: the load that it makes
-//! would disturb every test beside it. Needs root, network namespaces and TUN devices.
+//! A comparison on a busy machine. It has a binary of its own, because its load would disturb every
+//! test beside it. Needs root, network namespaces and TUN devices.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -18,14 +18,13 @@ tools = [\"adaptive\"]\n[line]\nseed = 1\n[[line.link]]\nname = \"thin\"
 both = { rate = \"5 Mbit/s\", one_way_delay = \"5 ms\" }\n[[cell]]\nlabel = \"clean\"
 published = { \"adaptive\" = \"4 Mbit/s\" }\n";
 
-/// Programs that never rest, one for each processor and one more. They are ended when this is
-/// dropped.
+/// Busy programs, one for each processor and one more. They are ended when this is dropped.
 struct Beside(Vec<Child>);
 
 impl Beside {
     fn start() -> Self {
         let count = std::thread::available_parallelism().unwrap().get() + 1;
-        // They take what is left over, and no more from the other tests.
+        // With the lowest priority, so that they take little from the other tests.
         let busy = || {
             Command::new("nice")
                 .args(["-n", "19", "sh", "-c", "while :; do :; done"])

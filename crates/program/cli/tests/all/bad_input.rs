@@ -73,7 +73,7 @@ fn recordings_that_cannot_be_joined_are_reported_with_the_reason() {
     assert_eq!(report["good_frames"], report["inputs"][0]["frames"], "{report}");
 }
 
-/// The bits as soft symbols of two levels.
+/// Writes each bit as a soft symbol with one of two levels.
 fn soft(bytes: &[u8]) -> Vec<u8> {
     let bits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |place| byte >> place & 1));
     bits.map(|bit| if bit == 1 { 60 } else { 60u8.wrapping_neg() }).collect()
@@ -129,7 +129,7 @@ fn a_truncated_capture_gives_its_whole_frames_and_says_that_it_was_cut() {
 fn two_spacecraft_in_one_stream_are_reported_and_kept_apart() {
     let bench = Bench::new();
     let read = |name: &str| std::fs::read(recording(name)).unwrap();
-    // Eight frames of the one, then one of the other.
+    // Eight frames of one spacecraft, then one frame of the other.
     let cadus = |name: &str| {
         bench.decoded(&[&recording(name).display().to_string(), "--frames-out", "frames.bin"]);
         std::fs::read(bench.path("frames.bin")).unwrap()
@@ -141,7 +141,7 @@ fn two_spacecraft_in_one_stream_are_reported_and_kept_apart() {
     let report = bench.decoded(&["both.bin", "--format", "frames"]);
     assert_told(&report, "spacecraft 157 and 154 are in one stream");
     assert_eq!(report["other_spacecraft"][0]["mission"], "aqua");
-    // One behind the other they are two downlinks, each with its account.
+    // One after the other, they are two downlinks, each with its own account.
     bench.write("both.dat", &[read(CLEAN[0]), read(CLEAN[1])].concat());
     let output = bench.run(&["decode", "--json", "both.dat"]);
     let reports: Value = serde_json::from_slice(&output.stdout).expect("the account is JSON");
@@ -149,7 +149,7 @@ fn two_spacecraft_in_one_stream_are_reported_and_kept_apart() {
     assert_eq!(missions, ["suomi-npp", "aqua"]);
     let table = text(&bench.run(&["decode", "both.dat"]).stdout);
     assert!(table.contains("both.dat: mission aqua, spacecraft 154, from byte "), "{table}");
-    // A mission that is named holds for all of it.
+    // A mission that is given by name applies to the whole file.
     bench.write("twice.dat", &[read(CLEAN[0]), noaa_21(&bench)].concat());
     let report = bench.decoded(&["twice.dat", "--mission", "suomi-npp"]);
     assert_told(&report, "the capture also holds mission noaa-21, spacecraft 177");
@@ -163,7 +163,7 @@ fn two_spacecraft_in_one_stream_are_reported_and_kept_apart() {
     );
 }
 
-/// A downlink of another length.
+/// A downlink with another frame length.
 fn noaa_21(bench: &Bench) -> Vec<u8> {
     let output =
         bench.run(&["generate", "--mission", "noaa-21", "--frames", "400", "--output", "noaa.dat"]);

@@ -41,7 +41,7 @@ fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     let check =
         |arguments: &[&str]| skyhaul(&[&["config", "check"], arguments].concat(), folder.path());
-    // As the pages have it.
+    // As the pages of the documentation show it.
     let example = format!("SHA256:{}", "0123456789abcdef".repeat(4));
     let station = |key: &str, state: &str, fingerprint: &str| {
         format!(

@@ -1,5 +1,5 @@
-//! State folders that are put back from older copies, or cloned, and stations with the same key:
-//! nothing is lost, no contact is of two, and it is told.
+//! State folders that are restored from older copies, or cloned, and stations with the same key:
+//! nothing is lost, no contact mixes two stations, and the log reports it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::patience::until;
@@ -14,8 +14,8 @@ use std::path::Path;
 
 const DEAD: &str = "127.0.0.1:9";
 
-/// A channel that plays the recording of this number; each has a channel of its own, so that every
-/// one is played from its beginning.
+/// A channel that plays the recording with this number. Each recording has its own channel, so that
+/// each is played from its beginning.
 fn channel(number: usize) -> String {
     let path = recording(CLEAN[number]);
     format!("[[channel]]\nname = \"x{number}\"\ninput = \"file:{}\"\n", path.display())
@@ -30,7 +30,7 @@ fn play(site: &Site, number: usize) -> Ended {
     ended
 }
 
-/// A station that ends when the centre has all that it captured; its log is read at its end.
+/// A station that ends when the centre has everything that it captured. Its log is read at its end.
 fn station(site: &Site, config: &str) -> Running {
     Running::start_logged(&["station", "--config", config, "--until-sent"], site.folder())
 }
@@ -61,7 +61,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Puts the station's state folder back from a copy.
+/// Restores the state folder of the station from a copy.
 fn put_back(site: &Site, copied: &str) {
     let state = site.folder().join("spool");
     fs::remove_dir_all(&state).unwrap();
@@ -73,8 +73,8 @@ fn alarms(status: &Value) -> Vec<String> {
     alarms.map(|alarm| alarm.as_str().unwrap().to_owned()).collect()
 }
 
-/// The centre has a contact of each of these recordings, whole, and no other, and tells of another
-/// spool.
+/// Asserts that the centre has a complete contact of each of these recordings and no other, and
+/// that it reports another spool.
 #[track_caller]
 fn assert_whole(site: &Site, recordings: &[usize]) {
     let (contacts, alarms) = site.centre_until(|status| {
@@ -133,7 +133,7 @@ fn a_spool_restored_from_an_older_copy_goes_on_while_its_line_is_up() {
     put_back(&site, "copy");
     assert_copied(&play(&site, 2));
     assert_whole(&site, &[0, 1, 2]);
-    // It is another spool from now on, and nobody minds.
+    // From now on it is another spool, and nothing reports a fault.
     put_back(&site, "copy");
     assert_copied(&play(&site, 1));
 }
@@ -167,7 +167,8 @@ fn a_cloned_station_and_its_original_deliver_contacts_of_their_own() {
     assert_whole(&site, &[0, 1, 2]);
 }
 
-/// The older of two that stay waits ever longer, and is there again when the newer has gone.
+/// Of two stations that stay, the older one waits longer each time, and connects again when the
+/// newer one has gone.
 #[test]
 fn of_two_stations_with_one_key_the_newer_stays_connected_and_both_ends_report_it() {
     let site = Site::new();

@@ -1,4 +1,4 @@
-//! Copying files between two processes: what arrives, what goes on after a kill, and what is
+//! Copying files between two processes: what arrives, what resumes after a kill, and what is
 //! refused.
 
 #![allow(
@@ -29,8 +29,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A far node that serves the folder `far` of a folder of the test, which has the folder `near`
-/// too.
+/// A far node that serves the folder `far` in a folder of the test. The folder `near` is beside it.
 struct Ends {
     folder: tempfile::TempDir,
     address: String,
@@ -63,7 +62,7 @@ impl Ends {
         run(&Self::arguments(&node, words), &self.path("near"))
     }
 
-    /// Copies with `--json`; it must succeed. The account.
+    /// Copies with `--json`, which must succeed. Returns the summary.
     #[track_caller]
     fn copied(&self, words: &[&str]) -> Value {
         let output = self.cp(&[words, &["--json"]].concat());
@@ -105,7 +104,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Whether nothing is left of what was not finished.
+/// Asserts that no unfinished file is left.
 fn assert_no_parts(folder: &Path) {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let parts: Vec<_> = names.filter(|name| name.to_string_lossy().contains(".skyhaul-")).collect();
@@ -181,7 +180,7 @@ fn a_copy_resumes_after_its_near_end_is_killed() {
     copying.kill();
     assert!(!ends.path("far/large").exists(), "half a file has its name");
 
-    // The session of before is still open at the far end.
+    // The earlier session is still open at the far end.
     let account = ends.copied(&["large", "far:"]);
     assert!(account["resumed_bytes"].as_u64().unwrap() >= 8 << 20, "{account}");
     assert_eq!(fs::read(ends.path("far/large")).unwrap(), bytes);
@@ -333,7 +332,7 @@ fn nothing_outside_the_served_folder_is_read_or_written() {
     assert!(!ends.path("near/secret").exists());
     let up = ends.cp(&["file", "far:../out"]);
     assert_refused(&up, 2, &["cannot be a path of the far node", "without `..`"]);
-    // A link of that name is replaced, not written through.
+    // A symbolic link with that name is replaced; nothing is written through it.
     symlink("../out/secret", ends.path("far/file")).unwrap();
     assert!(ends.cp(&["file", "far:"]).status.success());
     assert_eq!(fs::read(ends.path("out/secret")).unwrap(), b"secret");
@@ -390,7 +389,7 @@ fn files_that_fail_do_not_stop_the_others() {
     for name in ["a", "b", "c"] {
         fs::write(ends.path("near/tree").join(name), name).unwrap();
     }
-    // A folder of that name is in the way, and a socket is no file.
+    // A folder with that name is in the way, and a socket is not a file.
     fs::create_dir_all(ends.path("far/tree/b/x")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(ends.path("near/tree/socket")).unwrap();
     let output = ends.cp(&["tree", "far:"]);
@@ -532,7 +531,7 @@ fn a_full_far_disk_is_reported_and_leaves_no_partial_file() {
             4,
             &["large does not fit (No space left on device", "free space"],
         );
-        // How long a pipe is, nobody knows before.
+        // The length of a pipe is not known before its end.
         let node = format!("far={}", ends.address);
         let mut piped = skyhaul(&Ends::arguments(&node, &["-", "far:pipe"]), &ends.path("near"));
         let output =

@@ -243,7 +243,7 @@ fn the_colour_of_the_frame_strip_shows_the_share_of_bad_frames() {
     let page = Page::read(&folder.path().join("report.html"));
     let strip =
         page.source().split("id=\"lock-plot\"").nth(1).unwrap().split("</figure>").next().unwrap();
-    // Square pixels of the blocks of which the words say this.
+    // The square pixels of the blocks that have this label.
     let area = |words: &str| -> f64 {
         let blocks = strip.split("<rect ").filter(|block| block.contains(words));
         let side = |block: &str, name: &str| -> f64 {
@@ -309,8 +309,8 @@ fn decode(arguments: &[&str]) -> Output {
     run(&[&["decode"], arguments].concat(), Path::new("."))
 }
 
-/// Bare frames of a spacecraft that no mission describes: of channel 2, but for two strays by
-/// damaged headers.
+/// Bare frames of a spacecraft that no mission describes. All are of channel 2, except two stray
+/// frames whose headers are damaged.
 #[test]
 fn notes_say_what_was_not_extracted_and_stray_frames_are_not_counted_as_missing() {
     let folder = tempfile::tempdir().unwrap();
@@ -335,7 +335,7 @@ fn notes_say_what_was_not_extracted_and_stray_frames_are_not_counted_as_missing(
         (&found["stray_frames"], &found["vcids"]["2"]["good_frames"]),
         (&2.into(), &198.into())
     );
-    // Those whose places the strays have.
+    // The frames in whose places the stray frames are.
     assert_eq!(found["vcids"]["2"]["missing_frames"], 2);
     let notes = found["notes"].to_string();
     assert!(

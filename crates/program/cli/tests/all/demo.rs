@@ -91,7 +91,7 @@ fn real_captures_arrive_as_products_over_a_long_lossy_line() {
         .sum();
     let aside = contacts.iter().flat_map(|contact| contact["apids"].as_object().unwrap().values());
     let aside: u64 = aside.map(|apid| apid["set_aside"].as_u64().unwrap()).sum();
-    // All of expected.json but its ten idle packets.
+    // All packets of expected.json except its ten idle packets.
     assert_eq!(packets + aside, 273 + 1_182 + 89 - 10);
     // One way takes 80 ms, and a frame may wait 100 ms for the station's disk.
     let total = result["latency_s"]["total"]["min"].as_f64().unwrap();
@@ -119,7 +119,8 @@ fn a_longer_pass_made_from_real_packets_is_corrected_and_delivered() {
     }
 }
 
-/// A demonstration that plays, with its nodes by process number: the first look has been printed.
+/// A demonstration that plays, with the process numbers of its nodes. Its first status has been
+/// printed.
 fn playing(folder: &Path) -> (Running, Vec<(String, u32)>) {
     let mut running = Running::start_logged(&["demo", "--json"], folder);
     let first = running.line();

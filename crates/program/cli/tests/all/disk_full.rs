@@ -1,5 +1,6 @@
-//! Real stations and centres on a file system that is really full: what the nodes say, what waits
-//! meanwhile, and that all of it arrives once, without an operator, when there is room again.
+//! Real stations and centres on a file system that is really full: what the nodes report, what
+//! waits meanwhile, and that everything arrives once, without an operator, when there is room
+//! again.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,8 +22,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-/// Times that the player plays its 65 CADUs: 28 MB, more than the station's queue and the system's
-/// buffers hold.
+/// How often the player plays its 65 CADUs: 28 MB, more than the queue of the station and the
+/// buffers of the system hold.
 const TIMES: usize = 420;
 /// Longer than the silence that closes a contact, which is 2 s.
 const HELD: Duration = Duration::from_millis(2_500);
@@ -36,7 +37,7 @@ fn is_well(station: &StationStatus) -> bool {
     station.spool.blocks == 0 && station.spool.state == StoreState::Ok && station.alarms.is_empty()
 }
 
-/// Each recording has arrived once, and both nodes have nothing to do or to say.
+/// Asserts that each recording has arrived once, and that both nodes are idle and report no alarm.
 fn assert_delivered(site: &mut Site) {
     let centre = site.centre("products of all contacts", all_done);
     assert_eq!(delivered(&centre).into_iter().collect::<BTreeSet<Frames>>(), all_recordings());
@@ -139,7 +140,7 @@ fn held_back(disk: &SmallDisk, spool: &str, pace: Duration) -> (Site, Player) {
     (site, player)
 }
 
-/// All that was played has arrived, as one contact.
+/// Asserts that everything that was played has arrived, as one contact.
 fn assert_one_contact(site: &mut Site, player: Player) {
     site.wait("end of the player", || (player.played() == player.length).then_some(()));
     player.end().unwrap();
@@ -178,9 +179,9 @@ fn a_full_station_goes_on_as_soon_as_the_line_makes_room() {
 #[test]
 fn time_without_room_does_not_count_as_silence_of_the_input() {
     on_a_small_disk("time_without_room_does_not_count_as_silence_of_the_input", |disk| {
-        // CADUs come one by one, and only a block that is full is handed over: the frame that fills
-        // the block which waits for room is the last one read, so that nothing but the clock tells
-        // that the input was silent.
+        // CADUs come one by one, and only a full block is passed on. The frame that fills the block
+        // which waits for room is the last one read, so that only the clock shows that the input
+        // was silent.
         let (mut site, player) =
             held_back(disk, "sync_interval = \"1 h\"", Duration::from_micros(200));
         disk.clear();
@@ -238,7 +239,7 @@ fn a_killed_live_contact_is_closed_when_there_is_room() {
         let (mut site, player) = held_back(disk, "", Duration::ZERO);
         disk.fill(0);
         site.kill(Node::Station);
-        // What it had not taken is gone with its connection.
+        // What it had not read is lost with its connection.
         player.end().unwrap_err();
         site.start(Node::Station);
         let is_full = |station: &StationStatus| station.spool.state == StoreState::Full;

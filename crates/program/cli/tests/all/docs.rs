@@ -47,7 +47,7 @@ fn the_command_page_lists_every_command_and_the_exit_codes_of_the_program() {
     }
 }
 
-/// What systemd itself says of the unit that the page shows, and of its exposure (20 stands for
+/// What systemd itself reports about the unit on the page, and about its exposure (20 stands for
 /// 2.0, `OK`).
 #[test]
 fn the_documented_systemd_unit_is_valid_and_restricts_the_service() {

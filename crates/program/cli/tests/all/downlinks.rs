@@ -1,5 +1,5 @@
-//! Generated downlinks of kinds of which there are no recordings, from the station to the products:
-//! parity-check codes, and frames that say their own length.
+//! Generated downlinks of kinds that have no recordings, from the station to the products:
+//! parity-check codes, and frames of variable length.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::printed;
@@ -16,7 +16,7 @@ fn mission(frame: &str, coding: &str) -> String {
     )
 }
 
-/// Makes a downlink of the mission in `own.toml`; what a receiver can get out of it.
+/// Generates a downlink of the mission in `own.toml`. Returns what a receiver can recover from it.
 fn generate(folder: &Path, flags: &[&str]) -> Value {
     let arguments = ["generate", "--mission", "own.toml", "--output", "pass.dat"];
     printed(&[&arguments[..], flags].concat(), folder);
@@ -45,8 +45,8 @@ fn applications(folder: &Path, found: &mut Map<String, Value>) {
     }
 }
 
-/// A station takes the downlink from its channel, and the centre has every frame and packet of the
-/// truth.
+/// Asserts that a station receives the downlink from its channel, and that the centre has every
+/// frame and packet of the truth.
 fn assert_delivered(site: &Site, truth: &Value, channel: &str) -> Value {
     let keys = "[[channel]]\nname = \"x\"\ninput = \"file:pass.dat\"\nmission = \"own.toml\"\n";
     site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{keys}{channel}"));
@@ -97,7 +97,7 @@ fn variable_length_frames_go_from_the_station_to_the_packet_file() {
     let truth = generate(site.folder(), &["--frames", "2000"]);
     let contact = assert_delivered(&site, &truth, "format = \"frames\"\n");
     assert_eq!(contact["set_aside"], 0, "{contact}");
-    // Behind markers of their own, as other frames, and otherwise as they came.
+    // After markers of their own, as other frames, and otherwise unchanged.
     let mut names = std::fs::read_dir(site.folder().join("products"))
         .unwrap()
         .map(|entry| entry.unwrap().path());

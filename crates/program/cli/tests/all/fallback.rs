@@ -1,5 +1,5 @@
-//! A station whose network lets no UDP through, or no longer, or only short datagrams: real
-//! processes, a forwarder that takes TCP alone, and a line for UDP beside it that changes in
+//! A station whose network blocks UDP, or begins to block it, or lets only short datagrams through:
+//! real processes, a forwarder for TCP only, and beside it a line for UDP that changes in
 //! mid-session.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 #![allow(clippy::disallowed_methods, reason = "the forwarder runs beside the processes")]
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Forwards TCP to `to` from a port where nothing takes UDP; gives its address.
+/// Forwards TCP to `to` from a port where nothing receives UDP. Returns its address.
 fn forward_tcp_alone(to: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -41,8 +41,8 @@ fn forward_tcp_alone(to: String) -> String {
     address
 }
 
-/// A whole contact of a station with this table, whose way to the centre takes TCP alone; gives the
-/// paths as status shows them meanwhile.
+/// Sends a whole contact from a station with this table, whose way to the centre carries only TCP.
+/// Returns the paths that status shows meanwhile.
 fn contact_arrives(path: &str) -> Value {
     let site = Site::new();
     let way = forward_tcp_alone(site.address.clone());
@@ -79,8 +79,8 @@ struct Changing {
     relay: Option<JoinHandle<()>>,
 }
 
-/// So slow that a contact of a megabyte is under way for seconds, with a queue of a quarter of a
-/// second: behind a longer one a path is silent before enough full datagrams are lost.
+/// So slow that a contact of a megabyte takes seconds, with a queue of a quarter of a second. With
+/// a longer queue, a path is silent before enough full datagrams are lost.
 fn line() -> LinkConfig {
     let line = LinkConfig::line(Rate::from_mbps(1), Duration::from_millis(20));
     LinkConfig { queue: ByteCount::kib(32), ..line }
@@ -99,7 +99,7 @@ impl Changing {
         Self { site, handle, stop, relay }
     }
 
-    /// The station, once a part of the contact has gone.
+    /// Returns the station when a part of the contact has been sent.
     fn under_way(&self) -> Running {
         let station =
             Running::start_logged(&["station", "--config", "station.toml"], self.site.folder());
@@ -116,7 +116,7 @@ impl Changing {
         }
     }
 
-    /// The paths, as status shows them once they are as `probe` says.
+    /// Waits until the paths in the status are as `probe` says, and returns them.
     #[track_caller]
     fn paths(&self, probe: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         self.site.until(|status| {
@@ -163,8 +163,8 @@ fn when_no_full_packet_of_any_size_arrives_in_mid_session_tcp_carries_the_contac
     let changing = Changing::new();
     let _station = changing.under_way();
     changing.change(&LinkConfig { largest: Some(ByteCount::new(1_000)), ..line() });
-    // On a busy machine nothing may come back for a second before 64 full datagrams are lost: the
-    // path is silent then, and back with the next short one.
+    // On a busy machine, nothing may return for a second before 64 full datagrams are lost. Then
+    // the path is silent, and active again with the next short datagram.
     let paths = changing.paths(|paths| paths.iter().any(|path| path["over"] == "tcp"));
     if paths[0]["state"] == "black-hole" {
         let alarms = changing.alarms();

@@ -1,5 +1,5 @@
-//! What receivers and demodulators bring beside plain bytes: VITA 49 packets over UDP, soft symbols
-//! of either convention.
+//! Inputs from receivers and demodulators other than plain bytes: VITA 49 packets over UDP, soft
+//! symbols of either convention.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support;
@@ -15,15 +15,15 @@ use std::sync::Arc;
 
 /// Bytes of symbols in one packet.
 const PAYLOAD: usize = 1_024;
-/// Datagrams played at once: with the system's book-keeping 150 kB, of the 208 KiB that a socket's
-/// buffer has by default.
+/// The datagrams played at once. With the overhead of the system they take 150 kB of the 208 KiB
+/// that the buffer of a socket has by default.
 const GROUP: usize = 64;
-/// From one packet to the next, as their time stamps say: 10 Mbit/s of hard bits.
+/// The time from one packet to the next by their time stamps: 10 Mbit/s of hard bits.
 const STEP: Duration = Duration::from_micros(820);
-/// A second of 2024, in which the packets say that they were received.
+/// A second in 2024, which is the reception time of the packets.
 const SECOND: u32 = 1_730_419_200;
 
-/// A channel of VITA 49 packets, and the address at which it takes them.
+/// A channel for VITA 49 packets, and the address at which it receives them.
 fn site_of_packets() -> (Site, support::process::Running, String) {
     let site = Site::new();
     let channel = "[[channel]]\nname = \"x\"\ninput = \"udp:127.0.0.1:0\"\nformat = \
@@ -43,14 +43,14 @@ fn data(count: usize, payload: &[u8]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).chain(payload.iter().copied()).collect()
 }
 
-/// A context packet of stream 7 that says what its numbers are.
+/// A context packet of stream 7, which describes its numbers.
 fn context(payload_format: u64) -> Vec<u8> {
     let words = [0x4000_0005, 7, 1 << 15, (payload_format >> 32) as u32, payload_format as u32];
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// Plays datagrams to the station at `address`, as a recording of them is played: as many at once
-/// as a socket's buffer holds, the next when those have been taken, however slow the machine is.
+/// Plays datagrams to the station at `address` as from a recording: as many at once as the buffer
+/// of a socket holds, and the next ones when those have been read, however slow the machine is.
 fn play(site: &Site, datagrams: &[Vec<u8>], address: &str) {
     let mut input = 0;
     for group in datagrams.chunks(GROUP) {
@@ -82,7 +82,7 @@ fn vita49_packets_give_their_bits_and_their_reception_times() {
     let packets = site.until(|status| Some(status["channels"][0]["vita49"].clone()));
     assert_eq!((&packets["data"], &packets["lost"]), (&datagrams.len().into(), &0.into()));
     assert!(site.shown("station.toml").contains("VITA 49: 1024 packets, 0 lost"));
-    // The packets say 2024: what is not stamped by them would be years later.
+    // The packets have times in 2024. Data with another time would be years later.
     let minutes = contact["margin"]["minutes"].as_array().unwrap();
     assert_eq!((minutes.len(), &minutes[0]["unix_s"]), (1, &SECOND.into()), "{contact}");
     let codewords = |bin: usize| minutes[0]["codewords"][bin].as_u64().unwrap();
@@ -165,7 +165,7 @@ fn the_format_vita49_is_refused_for_inputs_without_packets() {
     assert_refused(&decoded, 2, &["format of datagrams", "station"]);
 }
 
-/// A file and a stream over TCP that go over from one spacecraft to another without a pause: two
+/// A file and a TCP stream that change from one spacecraft to another without a pause give two
 /// contacts.
 #[test]
 fn a_second_downlink_without_a_pause_begins_another_contact() {
@@ -195,7 +195,7 @@ fn a_second_downlink_without_a_pause_begins_another_contact() {
                 expected(name)["frames_sha256"],
                 "{mission} of {channel}"
             );
-            // The recording ends inside a frame, which the other one's bits fill up.
+            // The recording ends inside a frame, which the bits of the other recording complete.
             assert!(contact["set_aside"].as_u64().unwrap() <= 1, "{contact}");
         }
     }

@@ -1,5 +1,4 @@
-//! Frames that a station's capture lost come back from its recording by themselves, through the
-//! program.
+//! Frames that the capture of a station lost are recovered from its recording without an operator.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::patience::until;
@@ -11,16 +10,16 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
-/// Bytes from one marker to the next.
+/// The number of bytes from one marker to the next.
 const CADU: usize = 1_279;
-/// Frames at the start and the end that nothing happens to: what is missing is seen between two
-/// frames of a channel.
+/// The number of frames at the start and at the end that stay undamaged, because a gap shows only
+/// between two frames of a channel.
 const SPARED: usize = 200;
 
-/// A downlink of so many frames, in which one frame in a hundred, at random, has two wrong bits in
-/// its marker and a byte too many before and behind it: a station looks for it where it is due, and
-/// finds no marker that it would believe elsewhere. How many those are. Without them, it is in
-/// `clean.dat`.
+/// Writes a downlink of this many frames. One frame in a hundred, at random, has two wrong bits in
+/// its marker and an extra byte before and after it: a station searches for the frame at its due
+/// place, and finds no marker elsewhere that it would accept. Returns the number of these frames.
+/// The downlink without the damage is in `clean.dat`.
 fn downlink(folder: &Path, frames: usize) -> (PathBuf, u64) {
     let count = frames.to_string();
     printed(
@@ -55,7 +54,7 @@ fn channel(file: &Path, keys: &str) -> String {
     )
 }
 
-/// What `skyhaul gaps` says, once `enough` does.
+/// Repeats `skyhaul gaps` until `enough` accepts the result, and returns it.
 #[track_caller]
 fn gaps(site: &Site, enough: impl Fn(&Value) -> bool) -> Value {
     let look = || {
@@ -101,7 +100,7 @@ fn sorted<'a>(runs: impl IntoIterator<Item = &'a Value>, many: &str) -> Vec<[u64
     runs
 }
 
-/// Kills the centre as a power cut would, and starts it where it was.
+/// Kills the centre as a power cut would, and starts it again.
 fn kill_centre(site: &mut Site) {
     site.centre.signal(Signal::KILL);
     until(|| site.centre.status(), || "the centre is still there".to_owned());
@@ -120,8 +119,8 @@ fn account(site: &Site, path: &Value) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// The test of the promise: 1 % of frames lost at random, all back with no operator, each asked for
-/// once.
+/// The test of the promise: of 1 % of the frames, lost at random, all are recovered without an
+/// operator, each after one request.
 #[test]
 fn frames_lost_at_random_are_recovered_from_the_recording_without_an_operator() {
     let mut site = Site::new();
@@ -145,13 +144,14 @@ fn frames_lost_at_random_are_recovered_from_the_recording_without_an_operator() 
     assert_eq!(contact["missing"].as_u64(), Some(missed), "what was lost is what was asked for");
     // The others are idle frames.
     assert!(missed <= damaged && missed > damaged * 8 / 10, "{missed} of {damaged}");
-    // One question and one answer: a round trip and what its transfer takes, however long the line.
+    // One request and one answer: a round trip and the time of the transfer, however long the line
+    // is.
     assert!(
         of_frames(&said).iter().all(|gap| gap["asked"] == 1 && gap["state"] == "filled"),
         "{said}"
     );
 
-    // The products are made again with them.
+    // The products are made again with the recovered frames.
     let assembled = site.centre_until(|status| {
         let made = status["assembled"].as_array()?.clone();
         let is_whole =
@@ -170,7 +170,7 @@ fn frames_lost_at_random_are_recovered_from_the_recording_without_an_operator() 
     }
     assert!(assembled.iter().any(|one| one["added"].as_u64() > Some(0)), "{assembled:?}");
 
-    // They are what a contact has that heard everything.
+    // They equal the products of a contact that received everything.
     drop(station);
     site.write(&channel(&site.folder().join("clean.dat"), "").replace("\"x\"", "\"whole\""));
     assert_eq!(site.start().end().code, Some(0));
@@ -185,7 +185,7 @@ fn frames_lost_at_random_are_recovered_from_the_recording_without_an_operator() 
         whole["products"].as_array().unwrap().iter().map(|one| &one["sha256"]).collect();
     assert!(assembled.iter().all(|one| heard.contains(&&one["sha256"])), "{assembled:?} {whole}");
 
-    // What is known is so after a kill too.
+    // The known gaps are known after a kill too.
     let before = gaps(&site, |_| true);
     kill_centre(&mut site);
     let again = gaps(&site, |_| true);
@@ -228,8 +228,8 @@ fn without_a_recording_the_centre_says_why_frames_stay_missing_also_after_a_kill
         "{}",
         text(&asked.stderr)
     );
-    // What the last two seconds brought need not be kept: the station is asked again for it, and
-    // says the same.
+    // The answers of the last two seconds need not be kept: the station is asked again, and answers
+    // the same.
     kill_centre(&mut site);
     let known = |said: &Value| {
         let known = |gap: &&Value| {
@@ -257,7 +257,7 @@ fn frames_that_a_station_did_not_search_arrive_when_an_operator_requests_them_ag
             && count(said, "unrecoverable") > 0
     });
     assert!(said["gaps"][0]["why"].as_str().unwrap().contains("enabled = false"), "{said}");
-    // Ended, not killed: its recording is behind the capture.
+    // Ended, not killed, because its recording is written after the capture.
     station.signal(Signal::TERM);
     assert_eq!(station.end().code, Some(0));
     site.write(&channel);
@@ -279,8 +279,8 @@ fn frames_that_a_station_did_not_search_arrive_when_an_operator_requests_them_ag
     assert!(again.starts_with("no gap there can be filled"), "{again}");
 }
 
-/// Either end is killed while a contact goes on of which frames are being found: everything is back
-/// in the end. The downlink stands still meanwhile, however slow the machine is.
+/// Each end is killed while a contact goes on whose frames are being recovered; in the end
+/// everything is recovered. The downlink waits meanwhile, however slow the machine is.
 #[test]
 fn a_recovery_of_gaps_is_complete_although_station_and_centre_are_killed() {
     let mut site = Site::new();
@@ -296,8 +296,7 @@ fn a_recovery_of_gaps_is_complete_although_station_and_centre_are_killed() {
         TcpStream::connect(site.until(address)).unwrap()
     };
     let mut input = connect(&site);
-    // A question is put, or answered in part, at the instant of the kill; more gaps follow behind
-    // it.
+    // At the instant of the kill a request is sent, or answered in part, and more gaps follow.
     let is_going = |said: &Value| count(said, "requested") + count(said, "filled") > 0;
     let (first, rest) = bytes.split_at(bytes.len() / 3);
     input.write_all(first).unwrap();

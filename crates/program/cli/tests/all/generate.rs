@@ -1,4 +1,4 @@
-//! `skyhaul generate`: what `skyhaul decode` gets out of its downlinks is what it says can be got.
+//! `skyhaul generate`: `skyhaul decode` recovers from its downlinks what it says can be recovered.
 
 #![allow(
     clippy::unwrap_used,

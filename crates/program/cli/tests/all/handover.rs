@@ -1,5 +1,5 @@
-//! What a centre publishes and hands over, through the program: expedited data sets while a contact
-//! goes on, deliveries and their notices, folders that vanish and come back.
+//! What a centre publishes and delivers: expedited data sets while a contact goes on, deliveries
+//! and their notices, folders that vanish and come back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use crate::support;
@@ -20,7 +20,7 @@ fn channel(name: &str, file: &Path, keys: &str) -> String {
     format!("[[channel]]\nname = \"{name}\"\ninput = \"file:{}\"\n{keys}", file.display())
 }
 
-/// The files of a folder that are no one's work in progress, by name.
+/// The finished files of a folder, by name.
 fn names(folder: &Path) -> BTreeSet<String> {
     let Ok(entries) = fs::read_dir(folder) else { return BTreeSet::new() };
     let files = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
@@ -46,7 +46,7 @@ fn alarms(status: &Value) -> Vec<String> {
     alarms.map(|alarm| alarm.as_str().unwrap().to_owned()).collect()
 }
 
-/// The contacts, when so many are done and nothing is wrong any more.
+/// Waits until this many contacts are done and no alarm is left, and returns the contacts.
 #[track_caller]
 fn done(site: &Site, count: usize) -> Vec<Value> {
     site.centre_until(|status| {
@@ -62,8 +62,8 @@ fn slices_of_a_contact_arrive_while_it_goes_on_and_hold_all_that_it_brings() {
         "[[expedited]]\nproduct = \"viirs-science\"\nslice = \"1 s\"\nquick_look = true\n",
     );
     let products = site.folder().join("products");
-    // The test holds the end back until a slice is there, however long that takes. It is short:
-    // packets wait until so many tell the contact's time.
+    // The test holds the end back until there is a slice, however long that takes. The end is
+    // short: packets wait until enough of them give the time of the contact.
     site.write("[[channel]]\nname = \"imager\"\ninput = \"stdin\"\nsilence = \"600 s\"\n");
     let (input, mut downlink) = std::io::pipe().unwrap();
     let station = site.start_from(input);
@@ -75,7 +75,7 @@ fn slices_of_a_contact_arrive_while_it_goes_on_and_hold_all_that_it_brings() {
         let more =
             |status: &Value| status["channels"][0]["frames"].as_u64().filter(|now| *now > frames);
         frames = site.until(more);
-        // Slices are of reception time: what comes now is in the next.
+        // Slices are of reception time: what comes now is in the next slice.
         std::thread::park_timeout(Duration::from_millis(1_100));
     }
     until(|| slices(&products).first().cloned(), || "no slice".to_owned());
@@ -144,11 +144,11 @@ fn cut_packets_are_padded_if_the_product_says_so_in_slices_and_windows_too() {
         assert_eq!(accounting["fill_octets"], octets);
         filled.push((product["kind"].clone(), product["basis"].clone()));
     }
-    // The contact's, the window's, and the slice.
+    // The products of the contact, of the window and of the slice.
     assert_eq!(filled.len(), 3, "{filled:?}");
 }
 
-/// The deliveries, when each is as `state` says.
+/// Waits until each delivery is as `state` says, and returns the deliveries.
 #[track_caller]
 fn deliveries(site: &Site, count: usize, state: impl Fn(&Value) -> bool) -> Vec<Value> {
     site.centre_until(|status| {
@@ -166,7 +166,7 @@ fn record(delivery: &Value) -> String {
     format!("X{}.PDR", &text(delivery, "name")[1..])
 }
 
-/// Writes a notice as a consumer does: whole, or not at all.
+/// Writes a notice as a consumer does: in one step.
 fn answer(site: &Site, delivery: &Value, notice: &str) {
     let folder = site.folder().join("out/notices");
     fs::create_dir_all(&folder).unwrap();
@@ -184,7 +184,7 @@ fn md5(path: &Path) -> String {
     String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap().to_owned()
 }
 
-/// A site that hands over to `archive`, with two products or more delivered of a first contact.
+/// A site that delivers to `archive`, and has delivered two products or more of a first contact.
 fn delivered() -> (Site, Vec<Value>) {
     let site = Site::with("[[delivery]]\nname = \"archive\"\ndir = \"out\"\n");
     let file = site.folder().join("first.dat");
@@ -212,7 +212,7 @@ fn only_what_a_consumer_refuses_is_delivered_again() {
             assert!(said.contains(&file) && said.contains(&digest), "{said}");
         }
     }
-    // The consumer takes everything away, and finds one packet file broken.
+    // The consumer takes all files away, and finds one broken packet file.
     let taken = names(&out);
     taken.iter().for_each(|name| fs::remove_file(out.join(name)).unwrap());
     let refused = &all[0];

@@ -1,5 +1,5 @@
-//! Real stations and centres, killed at random moments over and over while real recordings play
-//! into them and go over a lossy line: every frame arrives once, and every product is there once.
+//! Real stations and centres, killed at random moments again and again while real recordings play
+//! into them and cross a lossy line: every frame arrives once, and every product exists once.
 //!
 //! `SKYHAUL_KILLS=200` kills more often; `SKYHAUL_SEED` chooses other moments.
 

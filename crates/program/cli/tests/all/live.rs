@@ -1,4 +1,5 @@
-//! Live packets: what a centre sends on as it arrives, beside its products and as tshark reads it.
+//! Live packets: what a centre forwards as it arrives, compared with its products and with what
+//! tshark reads.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -16,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// A receiver on this host; nothing for this long is the end.
+/// A receiver on this host. It ends when it receives nothing for this long.
 fn receiver() -> (UdpSocket, u16) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -24,7 +25,7 @@ fn receiver() -> (UdpSocket, u16) {
     (socket, port)
 }
 
-/// The datagrams that come until none do.
+/// Receives datagrams until no more arrive.
 fn datagrams(socket: &UdpSocket) -> Vec<Vec<u8>> {
     let mut buffer = vec![0; 1 << 16];
     let mut received = Vec::new();
@@ -34,7 +35,7 @@ fn datagrams(socket: &UdpSocket) -> Vec<Vec<u8>> {
     received
 }
 
-/// How often each packet is there: by application and digest.
+/// The number of copies of each packet, by application and digest.
 fn bag<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> BTreeMap<(u16, String), usize> {
     let mut bag = BTreeMap::new();
     for packet in packets {
@@ -86,8 +87,8 @@ fn pcap(datagrams: &[Vec<u8>], port: u16) -> Vec<u8> {
     file
 }
 
-/// APID, sequence count and length field of each packet, as tshark reads them; none where it cannot
-/// be had.
+/// APID, sequence count and length field of each packet, as tshark reads them. None if there is no
+/// tshark.
 fn by_tshark(file: &Path, port: u16) -> Option<Vec<[u16; 3]>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/tshark.sh");
     let found = Command::new("sh").arg(script).output().unwrap();

@@ -1,5 +1,5 @@
-//! Readers of what long-running commands write, that stop or go away, and strangers who would fill
-//! it.
+//! Readers of the output of long-running commands that stop reading or end, and strangers that
+//! could fill the output.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::node::free_address;
@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Stdio;
 
-/// A pipe that nobody reads, and that takes nothing more.
+/// A full pipe that nobody reads.
 fn full() -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = pipe().unwrap();
     let flags = fcntl_getfl(writer.as_fd()).unwrap();
@@ -27,7 +27,7 @@ fn full() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// A pipe whose reader is gone.
+/// A pipe whose reader has ended.
 fn broken() -> PipeWriter {
     pipe().unwrap().1
 }
@@ -42,7 +42,7 @@ fn site(log: impl Into<Stdio>, level: &str) -> Site {
     site
 }
 
-/// A station's contact comes whole, and the centre ends as told.
+/// Asserts that the contact of a station arrives complete, and that the centre ends on request.
 fn assert_serves(site: &mut Site) {
     site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{}", channel("")));
     assert_eq!(site.start().end().code, Some(0));
@@ -61,7 +61,7 @@ fn a_log_that_nobody_reads_stops_no_session_and_later_says_what_it_dropped() {
     assert_serves(&mut site);
     let stranger = Stranger::new();
     let dropped = site.centre_until(|status| {
-        // Each of these is told at this level.
+        // Each of these is logged at this level.
         stranger.call(&site.address, 500);
         status["log_dropped"].as_u64().filter(|lines| *lines > 0)
     });
@@ -71,7 +71,7 @@ fn a_log_that_nobody_reads_stops_no_session_and_later_says_what_it_dropped() {
         rest.split_once(" log lines dropped")?.0.parse::<u64>().ok()
     });
     assert!(told.unwrap() >= dropped, "{told:?} of {dropped}");
-    // Nobody reads again, and it ends all the same.
+    // Nobody reads the log again; the centre ends nevertheless.
     assert_ends(site);
 }
 
@@ -104,7 +104,7 @@ fn strangers_do_not_fill_the_log() {
     );
 }
 
-/// Sends what looks like first packets of QUIC 1, and is none.
+/// Sends datagrams that look like first packets of QUIC 1, and are not valid.
 struct Stranger {
     socket: UdpSocket,
     sent: Cell<u64>,
@@ -132,8 +132,8 @@ impl Stranger {
     }
 }
 
-/// The end that serves files, with these readers; what is sent there must arrive, and it ends as
-/// told.
+/// Runs the end that serves files with these readers of its output. What is sent there must arrive,
+/// and the end must stop on request.
 fn assert_files_served(output: impl Into<Stdio>, log: impl Into<Stdio>) {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -186,7 +186,7 @@ fn a_relay_goes_on_when_nobody_reads_what_it_prints() {
     let here = UdpSocket::bind("127.0.0.1:0").unwrap();
     there.set_nonblocking(true).unwrap();
     let arrived = || {
-        // Nobody may listen there yet.
+        // The end may not listen there yet.
         let _ = here.send_to(b"datagram", &at);
         there.recv(&mut [0; 100]).ok()
     };
@@ -204,6 +204,7 @@ fn the_reason_why_a_service_ends_is_printed() {
     let output = skyhaul(&arguments, folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stderr).contains("error: "), "{output:?}");
-    // A short command is held up by its reader as any other program: nothing of a result is lost.
+    // The reader of a short command can delay it, as with any other program: no part of a result is
+    // lost.
     assert!(printed(&["keygen", "--help"], folder.path()).contains("private key"));
 }

@@ -1,5 +1,4 @@
-//! The commands that run and ask nodes: what they do by themselves, what they refuse, and how they
-//! say it.
+//! The commands that run nodes and query them: what they do, what they refuse, and their messages.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{Running, run};

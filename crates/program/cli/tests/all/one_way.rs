@@ -15,14 +15,14 @@ fn folder(len: usize) -> (tempfile::TempDir, Vec<u8>) {
     (folder, content)
 }
 
-/// Something of the program that listens, and where.
+/// A listening command, and its address.
 fn listening(arguments: &[&str], folder: &Path) -> (Running, String) {
     let mut running = Running::start(arguments, folder);
     let address = running.address();
     (running, address)
 }
 
-/// A receiver of one session, which puts files into the folder `out`.
+/// A receiver of one session, which stores files in the folder `out`.
 fn receiving(out: &str, folder: &Path) -> (Running, String) {
     let receive = ["one-way", "receive", "--bind", "127.0.0.1:0", "--key", "pass.key", "--once"];
     listening(&[&receive[..], &["--out", out]].concat(), folder)
@@ -74,7 +74,7 @@ fn files_arrive_complete_and_each_end_reports_what_it_knows() {
 #[test]
 fn files_beyond_repair_are_named_and_kept_and_completed_by_a_repetition() {
     let (folder, content) = folder(2_000_000);
-    // The relay loses far more than is assumed.
+    // The relay loses far more than the sender assumes.
     let relayed = |repeat: &str, out: &str| {
         let (far, address) = receiving(out, folder.path());
         let relay = ["relay", "--listen", "127.0.0.1:0", "--to", &address, "--loss", "4%"];

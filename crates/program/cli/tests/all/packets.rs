@@ -110,7 +110,7 @@ fn a_construction_record_is_shown_with_its_contents() {
     assert_eq!(record["completed"], "2024-12-06T17:39:20.000000Z");
     let output = run(&["packets", name, "--csv"], folder.path());
     assert!(!output.status.success() && text(&output.stderr).contains("has no packets"));
-    // Damaged, it is told as what its name says that it is.
+    // A damaged one is reported as the kind of file that its name gives.
     std::fs::write(folder.path().join(name), &bytes[..bytes.len() - 5]).unwrap();
     let output = run(&["packets", name], folder.path());
     assert!(
@@ -140,8 +140,8 @@ fn counts(summary: &Value) -> Vec<(String, Value)> {
     counts
 }
 
-/// A folder with the packets of the imager of a real pass in `imager.packets`: its path and name
-/// there.
+/// A folder with the packets of the imager of a real pass in `imager.packets`. Returns the path and
+/// the name of the file.
 struct Pass {
     folder: tempfile::TempDir,
     file: &'static str,

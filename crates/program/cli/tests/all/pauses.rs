@@ -12,10 +12,10 @@ use std::time::Duration;
 
 /// Short, so that a pause need not be long.
 const SILENCE: &str = "silence = \"300 ms\"\n";
-/// Longer than that, for a process that does not run.
+/// Longer than that, for a process that is stopped.
 const STOPPED: Duration = Duration::from_millis(900);
 
-/// The contacts, when so many are done.
+/// Waits until this many contacts are done, and returns them.
 #[track_caller]
 fn done(site: &Site, count: usize) -> Vec<Value> {
     site.centre_until(|status| {
@@ -25,7 +25,7 @@ fn done(site: &Site, count: usize) -> Vec<Value> {
     })
 }
 
-/// Every frame of the recording is in one of the contacts.
+/// Asserts that every frame of the recording is in one of the contacts.
 #[track_caller]
 fn assert_nothing_is_lost(contacts: &[Value]) {
     let known = expected(DAMAGED);

@@ -51,7 +51,7 @@ fn result(output: &Output) -> Value {
     serde_json::from_str(printed.lines().last().unwrap_or_default()).expect("the last line is JSON")
 }
 
-/// Which part of the goodput went over each path; together it must be all of it.
+/// The share of the goodput of each path. Together the shares must be the whole.
 #[track_caller]
 fn shares(result: &Value) -> Vec<f64> {
     let rate = |of: &Value| of["goodput_bps"].as_f64().unwrap_or_default();
@@ -64,7 +64,8 @@ fn shares(result: &Value) -> Vec<f64> {
     shares
 }
 
-/// Asserts that nothing was sent and why; what the system grants may be said before.
+/// Asserts that nothing was sent, and the reason. Notes about what the system grants may come
+/// before.
 #[track_caller]
 fn assert_no_run(output: &Output, exit: i32, parts: &[&str]) {
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
@@ -159,9 +160,10 @@ fn a_stream_with_a_deadline_goes_over_two_paths() {
     assert_eq!(serving.end().code, Some(0));
 }
 
-/// The slower of two paths carries what the faster one will not be through with until it arrives:
-/// where no more than that waits, it is given nothing. It is as fast as the other, twenty times as
-/// long, and has had time to find its rate.
+/// The path with the longer delay gets only data that the other path would not have sent by the
+/// time at which it arrives over the longer one. If less data waits, the longer path gets nothing.
+/// Here both have the same rate, the delay of one is twenty times that of the other, and it has had
+/// time to find its rate.
 #[test]
 fn a_path_with_a_long_round_trip_is_used_beside_a_path_with_a_short_one() {
     let here = Path::new(".");
@@ -210,8 +212,8 @@ fn lanes_carry_one_stream_between_two_ends() {
     let paths = result["paths"].as_array().unwrap();
     assert_eq!(paths.len(), 3);
     let shares = shares(&result);
-    // Which of them is quickest at first is the machine's affair; one alone would have no room for
-    // all of it.
+    // Which of them is the fastest at first depends on the machine. One alone would not have room
+    // for everything.
     assert!(shares.iter().filter(|share| **share > 0.001).count() >= 2, "{shares:?}: {result}");
     let locals: std::collections::BTreeSet<&str> =
         paths.iter().map(|path| path["local"].as_str().unwrap()).collect();
@@ -404,8 +406,8 @@ fn impossible_classes_are_refused_before_anything_is_sent() {
     }
 }
 
-/// While a path was silent the sender handed over all that its buffer holds, a quarter of a
-/// gigabyte: a run of 12 s over 20 Mbit/s then took two minutes.
+/// While a path was silent, the sender accepted all that its buffer holds, a quarter of a gigabyte.
+/// A run of 12 s over 20 Mbit/s then took two minutes.
 #[test]
 fn no_backlog_builds_up_behind_an_outage() {
     let folder = tempfile::tempdir().unwrap();
@@ -433,7 +435,7 @@ fn no_backlog_builds_up_behind_an_outage() {
         output
     });
     let result = result(&output);
-    // What the line carries in 5 s is 12.5 MB.
+    // The line carries 12.5 MB in 5 s.
     let sent = result["bytes"].as_u64().unwrap();
     assert!((1_000_000..30_000_000).contains(&sent), "{result}");
 }

@@ -72,7 +72,7 @@ fn a_survey_finds_the_loopback_interface_and_its_counts_add_up() {
 #[test]
 fn a_far_end_that_is_absent_foreign_or_of_another_version_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    // A port that nobody has: one that was just given back.
+    // An unused port: it was released a moment ago.
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     assert_refused(
         &probe(&[&free], folder.path()),
@@ -121,7 +121,7 @@ fn the_results_of_sweep_loss_and_paths_fit_their_schemas() {
         "probe-loss.json",
     );
     assert_eq!(lost["sum"]["packets"], 178, "{lost}");
-    // As a script has it that reads iperf3's results.
+    // As in a script that reads the results of iperf3.
     assert_eq!(lost["end"]["sum"]["packets"], 178);
     let seconds = lost["intervals"]
         .as_array()
@@ -165,7 +165,7 @@ fn a_probe_watches_a_line_through_an_outage() {
     let more = ["--report", "pages", "--series", "all.csv"];
     assert!(watch(&more).contains(" gap: nobody listens there"));
     let page = Page::read(&folder.path().join("pages/long.html"));
-    // Those of the watches before are on it, as they are in the folder.
+    // The earlier watches are on the page too, because they are in the folder.
     assert!(page.source().contains("<li><b>6</b><span>intervals</span></li>"), "{}", page.source());
     assert!(page.source().contains("gap: nobody listens there"));
     let series = std::fs::read_to_string(folder.path().join("all.csv")).unwrap();
@@ -196,7 +196,7 @@ fn a_measurement_of_nothing_is_refused() {
     refused(&["paths", "127.0.0.1:9", "--spacing", "2 s"], "a spacing of 2 s is not possible");
 }
 
-/// Where a program is that answers everything with these bytes, until the test ends.
+/// The address of a program that answers everything with these bytes until the test ends.
 fn answering(answer: &'static [u8]) -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("the loopback interface has a free port");
     let address = socket.local_addr().expect("a bound socket has an address").to_string();
@@ -250,7 +250,7 @@ fn the_messages_page_lists_the_messages_of_the_probe() {
     assert!(printed(&["probe", "--help"], Path::new(".")).contains("skyhaul probe serve"));
 }
 
-/// What a script takes from iperf3's result of a UDP stream.
+/// What a script reads from the result of iperf3 for a UDP stream.
 #[derive(Debug)]
 struct UdpResult {
     protocol: String,
@@ -261,7 +261,7 @@ struct UdpResult {
 }
 
 impl UdpResult {
-    /// `None` where something that is read is not there.
+    /// `None` if a value is missing.
     fn of(json: &Value) -> Option<Self> {
         let (start, end) = (&json["start"], &json["end"]);
         for name in ["jitter_ms", "lost_packets", "lost_percent", "bits_per_second", "bytes"] {

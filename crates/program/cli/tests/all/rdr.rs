@@ -1,8 +1,8 @@
 //! Raw Data Records of real packets, read by an independent program: h5py, with a Common RDR reader
 //! of its own.
 //!
-//! The HDF5 library is the system's where it has one, and the one that h5py brings; both write what
-//! is read.
+//! The HDF5 library is that of the system, if it has one, and also the one that h5py contains. The
+//! files of both are read.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The Python with h5py, and the HDF5 libraries: none for the system's.
+/// The Python with h5py, and the HDF5 libraries. `None` stands for the library of the system.
 fn tools() -> Option<(String, Vec<Option<PathBuf>>)> {
     let python = python::python()?;
     let packages = Path::new(&python).parent().unwrap().join("../lib");
@@ -84,7 +84,7 @@ fn only(values: &Value) -> &Value {
     &values[0]
 }
 
-/// Asserts that what a granule says of itself fits what its packets say.
+/// Asserts that the attributes of a granule fit its packets.
 #[track_caller]
 fn assert_consistent(granule: &Value, satellite: &str, length: u64) {
     let (said, found) = (&granule["attributes"], &granule["common_rdr"]);
@@ -152,7 +152,7 @@ fn h5py_finds_the_packets_of_a_real_capture_byte_for_byte() {
         let [granule] = &viirs["granules"].as_array().unwrap()[..] else { panic!("one granule") };
         assert_consistent(granule, "NPP", 85_350_000);
         assert_eq!(only(&granule["attributes"]["N_Beginning_Orbit_Number"]), 67_890);
-        // What the capture holds before the first packet of a group has no time.
+        // Packets that the capture has before the first packet of a group have no time.
         let placed = made["packets"]["placed"].as_u64().unwrap();
         assert_eq!((placed, made["packets"]["untimed"].as_u64()), (260, Some(13)));
         let dump = ["dump", name, "-o", "../out.packets", "--json"];
@@ -362,7 +362,7 @@ fn a_windows_records_are_made_again_with_a_later_creation_time_when_data_comes_l
     let keys = format!("time = true\nwait = \"0 s\"\nrdr = true\n{}", library.unwrap_or_default());
     let site = Site::with(&keys);
     let whole = std::fs::read(recording("npp.20241206T173815.dat")).unwrap();
-    // All but a stretch in the middle comes first; then everything.
+    // First everything except a stretch in the middle, then everything.
     let cadu = 1_024;
     let (first, rest) = (whole.len() / cadu / 3 * cadu, whole.len() / cadu / 2 * cadu);
     std::fs::write(site.folder().join("part.dat"), [&whole[..first], &whole[rest..]].concat())
@@ -383,7 +383,7 @@ fn a_windows_records_are_made_again_with_a_later_creation_time_when_data_comes_l
         });
         versions.push(site.folder().join(record["path"].as_str().unwrap()));
     }
-    // Each of two contacts and of two versions of the window has one.
+    // The two contacts and the two versions of the window have one file each.
     assert_eq!(files(&site.folder().join("products")).len(), 4);
     let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
     let (one, two) = (name(&versions[0]), name(&versions[1]));
@@ -406,7 +406,7 @@ fn a_windows_records_are_made_again_with_a_later_creation_time_when_data_comes_l
         kinds.map(|kind| kind["received"].as_u64().unwrap()).sum::<u64>()
     });
     let received: Vec<_> = received.collect();
-    // As many as the whole recording has with a time.
+    // The number of packets of the whole recording that have a time.
     assert!(received[0] < received[1] && received[1] == 260, "{received:?}");
 }
 

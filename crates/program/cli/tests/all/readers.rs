@@ -19,14 +19,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A recording whose markers are damaged: other decoders lose packets in it that we keep.
+/// A recording with damaged markers: other decoders lose packets in it that we keep.
 const IMPAIRED: &str = "npp_sync_impaired.dat";
 
 /// What a reader finds in a packet file.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 struct Found {
     bytes: usize,
-    /// Of all packets, one after the other.
+    /// The digest of all packets, one after the other.
     sha256: String,
     /// Sequence count and length in bytes of each packet, by application.
     apids: BTreeMap<u16, Vec<(u16, usize)>>,
@@ -56,7 +56,7 @@ impl Found {
             "apids": apids })
     }
 
-    /// Places where the sequence count does not go on.
+    /// The places where the sequence count does not continue.
     fn sequence_gaps(&self) -> usize {
         let breaks = |packets: &Vec<(u16, usize)>| {
             let steps = packets
@@ -79,8 +79,7 @@ fn by_others(python: &str, files: &[PathBuf]) -> BTreeMap<String, Vec<Found>> {
     found
 }
 
-/// What the independent readers find in the files, by reader, after asserting that it is what we
-/// find.
+/// What the independent readers find in the files, by reader. Asserts that it equals what we find.
 #[track_caller]
 fn read_alike(python: &str, files: &[PathBuf]) -> BTreeMap<String, Vec<Found>> {
     let found = by_others(python, files);

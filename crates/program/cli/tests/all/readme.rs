@@ -36,12 +36,12 @@ fn the_application_examples_of_the_readme_work() {
     let path = format!("{}:{}", built.display(), std::env::var("PATH").unwrap());
     let mut bash = Command::new("bash");
     bash.args(["-eu", "-c", script]).current_dir(folder.path()).env("PATH", path).process_group(0);
-    // What goes on in the background holds neither: it is read from files.
+    // The output goes to a file, so that a process in the background holds no pipe open.
     let said = folder.path().join("said");
     let file = std::fs::File::create(&said).unwrap();
     let mut child = bash.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
     let status = child.wait().unwrap();
-    // All is ended by the last line; whatever went wrong before it, nothing stays.
+    // The last line ends everything. If something failed before it, this ends the rest.
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let said = std::fs::read_to_string(said).unwrap();
     assert!(status.success(), "{status}: {said}");

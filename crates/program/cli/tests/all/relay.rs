@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
 
-/// A relay, and the address that it says it listens on.
+/// A relay, and the address at which it says that it listens.
 fn relay(arguments: &[&str], folder: &Path) -> (Running, String) {
     let mut running = Running::start(&[&["relay"], arguments].concat(), folder);
     let address = running.address();

@@ -1,5 +1,5 @@
-//! `skyhaul decode --select`: several recordings of one pass, the better copy of each frame, in
-//! order, once.
+//! `skyhaul decode --select`: from several recordings of one pass, the better copy of each frame,
+//! in order and once.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::page::Page;
@@ -51,7 +51,8 @@ fn recordings_damaged_cut_and_shifted_give_every_frame_once() {
     let known = expected(WHOLE);
     let whole = std::fs::read(recording(WHOLE)).unwrap();
     let third = whole.len() / 3 / CADU * CADU;
-    // One ends early, one begins late, and what they share is damaged in each elsewhere.
+    // One recording ends early, and one begins late. The part that both have is damaged at
+    // different places.
     let mut early = whole[..2 * third].to_vec();
     let mut late = whole[third..].to_vec();
     damage(&mut early, 0, 1);
@@ -83,7 +84,8 @@ fn recordings_that_lack_different_bare_frames_give_all_of_them_together() {
     let bytes = std::fs::read(&frames).unwrap();
     let known = expected(WHOLE);
     let length = bytes.len() / known["frames_total"].as_u64().unwrap() as usize;
-    // Each lacks one in a hundred, some of them next to one that another one lacks.
+    // Each recording lacks one frame in a hundred. Some of these are next to a frame that another
+    // recording lacks.
     for lacking in [&[30, 31][..], &[31, 30], &[7, 8, 57]] {
         let files: Vec<PathBuf> = lacking
             .iter()
@@ -99,8 +101,8 @@ fn recordings_that_lack_different_bare_frames_give_all_of_them_together() {
             })
             .collect();
         let report = selected(&files, &["--format", "frames"]);
-        // Idle frames of this downlink are all the same: which of two next to each other is lacking
-        // cannot be told.
+        // Idle frames of this downlink are all equal: if one of two neighbours is missing, nothing
+        // shows which.
         assert_eq!(
             report["vcids"]["16"], whole["files"][0]["vcids"]["16"],
             "{lacking:?}: {report}"
@@ -186,8 +188,9 @@ fn selected(files: &[PathBuf], more: &[&str]) -> Value {
     one.clone()
 }
 
-/// Destroys every eighth stretch of 16 frames of what was cut from `from` on: number `which` of the
-/// whole's. Frames next to it may be lost too.
+/// Destroys every eighth group of 16 frames, by the number `which` of the group modulo 8, counted
+/// from the beginning of the recording. `bytes` are a part of the recording that begins at `from`.
+/// Neighbouring frames may be lost too.
 fn damage(bytes: &mut [u8], from: usize, which: usize) {
     for (at, cadu) in bytes.chunks_mut(CADU).enumerate() {
         if (from / CADU + at) / 16 % 8 == which {

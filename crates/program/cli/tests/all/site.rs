@@ -1,5 +1,5 @@
-//! Everything between a station and its centre goes through one session: contacts, applications'
-//! connections, files and streams beside each other, through real processes and one UDP path.
+//! All traffic between a station and its centre goes through one session: contacts, connections of
+//! applications, files and streams at the same time, through real processes and one UDP path.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 #![allow(
     clippy::disallowed_methods,
@@ -26,15 +26,15 @@ use tree::Tree;
 const FILES: &str = "[peer.files]\nroot = \"files\"\n";
 const MIRROR: &str =
     "[[mirror]]\nsource = \"source\"\ninto = \"in\"\ndelete = true\nclass = \"applications\"\n";
-/// Where streams of the station may go.
+/// The sinks that streams of the station may use.
 const SINKS: &str = "[peer.streams]\nroot = \"streams\"\n";
-/// A machine that does other things at the same time delivers late, and not never.
+/// A busy machine delivers late, but it delivers.
 const STREAM: &str = "[[stream]]\nfrom = \"scan.vdif\"\nto = \"{utc}.vdif\"\nlateness = \"60 \
                      s\"\nclass = \"streams\"\n";
 const CLASSES: &str = "[[class]]\nname = \"live\"\nguarantee = \"20 Mbit/s\"\npriority = 0\n\
                        [[class]]\nname = \"streams\"\nguarantee = \"10 Mbit/s\"\n\
                        [[class]]\nname = \"applications\"\n";
-/// The recording lasts eight seconds then.
+/// The recording then lasts eight seconds.
 const CHANNEL: &str = "rate = \"1 Mbit/s\"\nclass = \"live\"\ndeadline = \"30 s\"\n";
 
 #[test]
@@ -56,8 +56,8 @@ fn a_contact_is_unchanged_by_a_mirror_a_stream_and_connections_in_its_session() 
     pair.station(&format!("{CLASSES}{forwards}{MIRROR}{STREAM}{}", pair::channel(CHANNEL)));
     let _nodes = pair.start_both();
     let local = pair.listening();
-    // As long as the contact goes on, connections of both directions carry bytes, and large ones
-    // beside small ones.
+    // While the contact goes on, connections in both directions carry bytes, large ones and small
+    // ones.
     let is_over = AtomicBool::new(false);
     let far = format!("127.0.0.1:{port}");
     std::thread::scope(|scope| {
@@ -106,7 +106,7 @@ fn a_contact_is_unchanged_by_a_mirror_a_stream_and_connections_in_its_session() 
     );
 }
 
-/// That each frame was there in time, by both ends' accounts.
+/// Asserts that each frame arrived in time, by the accounts of both ends.
 #[track_caller]
 fn assert_streamed(station: &Value, centre: &Value, frames: u64) {
     assert_eq!(station["frames"], frames, "{station:#}");
@@ -134,7 +134,7 @@ fn after_a_kill_of_the_centre_connections_are_reset_and_everything_resumes_in_th
     let mut application = TcpStream::connect(&local).unwrap();
     application.write_all(b"before").unwrap();
     application.read_exact(&mut [0; 6]).unwrap();
-    // The contact has begun, and the connection stands.
+    // The contact has begun, and the connection is open.
     until(
         || pair.status("centre")["contacts"][0]["frames"].as_u64().filter(|frames| *frames > 0),
         || pair.state(),
@@ -143,7 +143,7 @@ fn after_a_kill_of_the_centre_connections_are_reset_and_everything_resumes_in_th
         || pair.status("centre")["files"][0]["copied"].as_u64().filter(|copied| *copied > 2),
         || pair.state(),
     );
-    // Not at its end, however it goes: it lasts 20 s.
+    // Before its end on any machine, because it lasts 20 s.
     until(
         || pair.status("centre")["streams"][0]["bytes"].as_u64().filter(|bytes| *bytes > 0),
         || pair.state(),
@@ -156,9 +156,9 @@ fn after_a_kill_of_the_centre_connections_are_reset_and_everything_resumes_in_th
     until(|| echoed(&local, 100_000).then_some(()), || pair.state());
     let products = pair.products();
     pair.mirrored(&source);
-    // The stream has begun anew, to another file.
+    // The stream has begun again, in another file.
     until(|| (scan.copies(&pair.folder().join("streams")) == 1).then_some(()), || pair.state());
-    // What changes after that comes too, and what is removed goes.
+    // Later changes arrive too, and removed files are removed.
     source.change();
     pair.mirrored(&source);
     let alone = Pair::prepare("", "");
@@ -180,7 +180,7 @@ fn a_mirror_without_a_folder_at_the_centre_is_refused_with_what_to_do() {
     let reason = until(|| refused(&pair.status("station")), || pair.state());
     assert!(reason.contains("add [peer.files] to its [[peer]] there"), "{reason}");
     assert!(pair.shown("station").contains("the mirror of "), "it is an alarm");
-    // The contact is none the worse for it.
+    // The contact is not affected.
     pair.products();
 }
 
@@ -198,7 +198,7 @@ fn a_stream_whose_sink_the_centre_does_not_allow_is_refused_with_what_to_do() {
     let reason = until(|| refused(&pair.status("station")), || pair.state());
     assert!(reason.contains("`root` in [peer.streams]"), "{reason}");
     assert!(pair.shown("station").contains("the stream from "), "it is an alarm");
-    // What is allowed goes, and ends in order with the station.
+    // What is allowed is sent, and ends with the station without a fault.
     let goes =
         || pair.status("centre")["streams"][0]["received"].as_u64().filter(|frames| *frames > 0);
     until(goes, || pair.state());
@@ -220,7 +220,7 @@ fn a_centre_lets_a_station_connect_only_where_its_own_peer_table_says() {
     ));
     let _nodes = pair.start_both();
     let mut application = TcpStream::connect(pair.listening()).unwrap();
-    // It is not connected at the far end, and is reset here.
+    // The far end does not connect it, and it is reset at this end.
     let outcome = application.write_all(&pattern(10)).and_then(|()| application.read(&mut [0]));
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::ConnectionReset);
     for node in ["station", "centre"] {

@@ -1,5 +1,5 @@
-//! Contacts of several stations that overlap, through the program: joined frame by frame in the
-//! products of windows of time, and in further versions of each contact's products.
+//! Overlapping contacts of several stations: joined frame by frame in the products of time windows,
+//! and in later versions of the products of each contact.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::patience::until;
@@ -64,8 +64,8 @@ impl Network {
         (self.centre, self.address) = Self::start(self.folder.path());
     }
 
-    /// What each station heard: neither of two every frame, nor what either had alone in whole
-    /// packets.
+    /// Writes what each station receives. Neither `north` nor `south` has every frame, and the
+    /// frames that only one of them has do not make whole packets.
     fn record(&self) {
         let whole = std::fs::read(recording(RECORDING)).unwrap();
         let without = |first: usize| {
@@ -82,7 +82,7 @@ impl Network {
         }
     }
 
-    /// A station plays its recording, until the centre has it.
+    /// Lets a station play its recording until the centre has it.
     fn play(&self, name: &str) {
         let config = format!(
             "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\n[centre]\nname = \
@@ -98,7 +98,8 @@ impl Network {
         assert_eq!(station.end().code, Some(0));
     }
 
-    /// The newest versions of the products of windows, by product, once `enough` says so.
+    /// Waits until `enough` accepts the newest versions of the window products, and returns them by
+    /// product.
     fn made(&self, enough: impl Fn(&Made) -> bool) -> Made {
         status(self.folder.path(), |status| {
             let made = status["assembled"].as_array()?;
@@ -110,13 +111,13 @@ impl Network {
         })
     }
 
-    /// The same, once the imager's product is of so many contacts.
+    /// The same, when the product of the imager is of this many contacts.
     fn made_of(&self, contacts: u64) -> Made {
         self.made(|made| made.get(IMAGER).is_some_and(|one| one["contacts"] == contacts))
     }
 
-    /// The newest versions of a contact's products, by product, once there is nothing more to be
-    /// made and `enough` says so.
+    /// Waits until nothing more is to be made and `enough` accepts the newest versions of the
+    /// products of a contact. Returns them by product.
     fn versions(&self, station: &str, enough: impl Fn(&Made) -> bool) -> Made {
         status(self.folder.path(), |status| {
             let name = |one: &Value| one["product"].as_str().unwrap_or_default().to_owned();
@@ -133,7 +134,7 @@ impl Network {
         })
     }
 
-    /// The products of a station's contact as they were first.
+    /// The first versions of the products of a station's contact.
     fn first(&self, station: &str) -> Vec<Value> {
         status(self.folder.path(), |status| {
             let is_done = |one: &&Value| one["station"] == *station && one["state"] == "done";
@@ -164,7 +165,8 @@ fn count(of: &Value, what: &str) -> u64 {
     of[what].as_u64().unwrap()
 }
 
-/// What a window has of a station that heard everything: as many products as its contact.
+/// The products of a window for a station that received everything: as many as those of its
+/// contact.
 fn heard() -> Made {
     let network = Network::with("");
     network.play("whole");
@@ -229,7 +231,7 @@ fn files<'a>(products: impl IntoIterator<Item = &'a Value>) -> BTreeSet<&'a str>
     products.into_iter().map(|product| product["sha256"].as_str().unwrap()).collect()
 }
 
-/// The products of a contact that heard everything.
+/// The products of a contact that received everything.
 fn whole() -> Vec<Value> {
     let network = Network::making("");
     network.play("whole");
@@ -269,7 +271,7 @@ fn the_products_of_each_contact_are_completed_from_overlapping_contacts() {
             let replaces = &account["product"]["replaces"];
             assert_eq!((count(replaces, "version"), &replaces["added"]), (1, &product["added"]));
             assert!(count(product, "added") > 0, "{product}");
-            // Only the other station brought frames that were not there: at least one in four.
+            // Only the other station delivered the missing frames: at least one in four.
             let runs = replaces["frames"].as_array().unwrap();
             let frames: u64 = runs.iter().map(|run| count(run, "frames")).sum();
             assert_eq!(frames, count(&account["contacts"][1]["joined"], "chosen"));
@@ -280,8 +282,8 @@ fn the_products_of_each_contact_are_completed_from_overlapping_contacts() {
         let record = std::fs::read(network.folder.path().join(record)).unwrap();
         assert_eq!(ConstructionRecord::parse(&record).unwrap().sessions.len(), 2);
     }
-    // Who wants what is complete got that alone, who wants what is there got both, each version of
-    // each contact's once.
+    // The consumer of complete products got only those. The consumer of early products got both,
+    // each version of each contact once.
     status(network.folder.path(), |status| {
         let all = status["deliveries"].as_array()?;
         let of = |consumer: &str, state: &str| {
@@ -301,8 +303,8 @@ fn the_products_of_each_contact_are_completed_from_overlapping_contacts() {
     });
 }
 
-/// A kill while contacts are joined, and a third contact that comes meanwhile: what was planned is
-/// done as it was planned, and what came later makes a version of its own.
+/// A kill while contacts are joined, and a third contact that arrives meanwhile: the planned job is
+/// done as planned, and what came later makes a version of its own.
 #[test]
 fn a_kill_and_a_third_contact_while_contacts_are_joined_change_nothing() {
     let whole = whole();
@@ -318,7 +320,7 @@ fn a_kill_and_a_third_contact_while_contacts_are_joined_change_nothing() {
         let all = status["assembled"].as_array().cloned().unwrap_or_default();
         !all.is_empty() && all.iter().all(is_made)
     };
-    // Whenever the job is seen at work, however far it is, up to five times.
+    // Whenever the job is seen at work, at any point of it, up to five times.
     while kills < 5 {
         let state = || if work.exists() { Some(true) } else { is_over(&network).then_some(false) };
         if !until(state, || "the job neither goes nor is done".to_owned()) {

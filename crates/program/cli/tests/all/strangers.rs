@@ -14,7 +14,8 @@ use skyhaul_sessions::ReceivedDatagram;
 use skyhaul_units::{Instant, Rate};
 use std::net::UdpSocket;
 
-/// Begins a handshake from `from`, proves the address where it is asked to, and never goes on.
+/// Begins a handshake from `from`, proves the address if the centre requests it, and never
+/// continues.
 fn slow_caller(centre: SocketAddr, from: Ipv4Addr) {
     let socket = UdpSocket::bind((from, 0)).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -34,7 +35,7 @@ fn slow_caller(centre: SocketAddr, from: Ipv4Addr) {
         }
         let _ = socket.send_to(&out, centre);
         while let Ok(length) = socket.recv(&mut answer) {
-            // A Retry (RFC 9000 17.2.5); what else comes is not answered.
+            // A Retry (RFC 9000 17.2.5). Nothing else is answered.
             if answer[0] & 0xf0 == 0xf0 {
                 let payload = answer[..length].into();
                 let received =

@@ -1,4 +1,4 @@
-//! Streams between two processes: what arrives, what is lost and told, and what is refused.
+//! Streams between two processes: what arrives, which losses are reported, and what is refused.
 
 #![allow(
     clippy::unwrap_used,
@@ -55,7 +55,7 @@ impl Ends {
         run(&arguments(&node, words), self.folder.path())
     }
 
-    /// Sends with `--json`; it must succeed. The account.
+    /// Sends with `--json`, which must succeed. Returns the account.
     #[track_caller]
     fn sent(&self, words: &[&str]) -> Value {
         let output = self.send(&[words, &PATIENT, &["--json"]].concat());
@@ -64,7 +64,7 @@ impl Ends {
     }
 }
 
-/// A machine that does other things at the same time delivers late, and not never.
+/// A busy machine delivers late, but it delivers.
 const PATIENT: [&str; 2] = ["--lateness", "60s"];
 
 fn arguments<'a>(node: &'a str, words: &[&'a str]) -> Vec<&'a str> {
@@ -72,7 +72,7 @@ fn arguments<'a>(node: &'a str, words: &[&'a str]) -> Vec<&'a str> {
     [&["stream"], words, &line].concat()
 }
 
-/// The account, in which every frame has one fate.
+/// The account. Asserts that every frame has exactly one outcome in it.
 #[track_caller]
 fn summary(printed: &str) -> Value {
     let last = printed.lines().last().unwrap_or_default();
@@ -89,7 +89,7 @@ fn count(summary: &Value, name: &str) -> u64 {
     summary["counters"][name].as_u64().unwrap_or_else(|| panic!("{name} in {summary}"))
 }
 
-/// A recording of the shared data; says so where it is not there.
+/// A recording of the shared data. Says so if it is missing.
 fn recording(name: &str) -> Option<PathBuf> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/data/vlbi").join(name);
@@ -203,7 +203,7 @@ fn numbered_datagrams_keep_their_numbers_and_earlier_losses_are_reported() {
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     sender.connect(&source).unwrap();
     let frames = vdif(40);
-    // Until it listens, datagrams are refused.
+    // Datagrams are refused until it listens.
     let datagram =
         |number: u64| [&number.to_le_bytes()[..], &frames[number as usize * 840..][..840]].concat();
     until(
@@ -219,7 +219,8 @@ fn numbered_datagrams_keep_their_numbers_and_earlier_losses_are_reported() {
     for number in (5..20).chain(25..40) {
         sender.send(&datagram(number)).unwrap();
     }
-    // What came of the first datagram, which may have been sent several times, and the others.
+    // Receives the copies of the first datagram, which may have been sent several times, and then
+    // the others.
     let mut last = Vec::new();
     while last != frames[39 * 840..] {
         let len = target.recv(&mut buffer).unwrap();
@@ -263,7 +264,7 @@ fn shared_memory_that_python_writes_arrives() {
     assert_eq!(fs::read(ends.path("far/ring.vdif")).unwrap(), vdif(500));
 }
 
-/// Writes a ring as docs/how-to/streams.md has it, a frame at a time, waiting for the reader so
+/// Writes a ring as docs/how-to/streams.md shows it, a frame at a time, and waits for the reader so
 /// that nothing is overwritten.
 const RING: &str = r#"
 import mmap, os, struct, sys, time
@@ -295,7 +296,7 @@ fn over_a_lossy_line_every_frame_arrives_or_is_invalid_and_the_map_lists_which()
     let node = format!("far={}", relay.address());
     let frames = vdif(6_000);
     fs::write(ends.path("x.vdif"), &frames).unwrap();
-    // So late that nothing can be sent again, and some of it not be repaired either.
+    // So late that nothing can be sent again, and that some of it cannot be repaired either.
     let words = ["--from", "x.vdif", "--to", "far:x.vdif", "--pace", "20mbit", "--lateness", "1ms"];
     let words = [&words[..], &["--loss-map", "map", "--json"]].concat();
     let output = run(&arguments(&node, &words), ends.folder.path());
@@ -544,7 +545,7 @@ fn the_python_package_baseband_reads_the_received_frames_and_sees_the_missing_on
     assert_eq!(text(&output.stdout), "vdif: 16 frames, 9 invalid\nmark5b: 4 frames, 2 invalid\n");
 }
 
-/// What a sink has of a recording of which the frame `lost` does not come.
+/// What a sink has of a recording whose frame `lost` is missing.
 fn lossy(path: &Path, lost: usize) -> Vec<u8> {
     use skyhaul_streams::wire::Message;
     use skyhaul_streams::{Departure, FrameFinder, FrameGrouping, NextBytes, StreamReceiver};

@@ -62,7 +62,7 @@ fn tune_shows_what_the_settings_allow_what_the_line_needs_and_how_to_change_them
     assert_eq!(finding(&result, "net.ipv4.tcp_timestamps")["state"], "unknown");
     assert_eq!(finding(&result, "clock source")["state"], "short");
     assert_eq!(finding(&result, "net.ipv4.tcp_congestion_control")["change"]["to"], "bbr");
-    // The file changes what the result says, its undo takes it back.
+    // The file changes the settings as the result says, and its undo reverts them.
     let settings = |file: &str| -> Vec<String> {
         let text = fs::read_to_string(at.join(file)).unwrap();
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
@@ -83,7 +83,7 @@ fn tune_shows_what_the_settings_allow_what_the_line_needs_and_how_to_change_them
     assert!(changes.len() >= 4, "{changes:?}");
     let (new, old): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
     assert_eq!((settings("new.conf"), settings("new.conf.undo")), (new, old));
-    // What is there is not written over: it may be the only way back.
+    // An existing file is not overwritten: it may be the only way back.
     let again = run(&[&asked[..], &["--write", "new.conf"]].concat(), at);
     assert_told(&again, 3, &["the file cannot be written", "new.conf"]);
     let shown = printed(&asked, at);

@@ -1,5 +1,4 @@
-//! Several inputs of one downlink, through the program: of each frame the better copy, in order,
-//! once.
+//! Several inputs of one downlink: the better copy of each frame, in order and once.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{printed, run};
@@ -10,7 +9,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::net::TcpStream;
 
-/// What both recordings below were made of.
+/// The recording from which both recordings below were made.
 const CLEAN: &str = "npp.20241206T173815.dat";
 const IMPAIRED: &str = "npp_sync_impaired.dat";
 const CADU: usize = 1_024;
@@ -81,8 +80,8 @@ fn a_killed_station_resumes_its_files_and_loses_and_duplicates_no_frame() {
 #[test]
 fn a_contact_is_complete_although_one_live_input_dies_and_one_never_answers() {
     let site = Site::new();
-    // Nobody listens there. Both others are written by one thread, which the system may hold up:
-    // their frames wait for long.
+    // Nobody listens there. One thread writes to both others, and the system may delay it: their
+    // frames wait for a long time.
     site.write(
         "[[channel]]\nname = \"x\"\nselect_window = \"10 s\"\nrecord_raw = true\ninputs = [\
          { input = \"tcp-listen:127.0.0.1:0\", name = \"north\" }, { input = \
@@ -106,7 +105,7 @@ fn a_contact_is_complete_although_one_live_input_dies_and_one_never_answers() {
             cadu[8..700].iter_mut().for_each(|byte| *byte ^= 0x5A);
         }
     };
-    // The first dies half-way; until then each has frames that the other has not.
+    // The first input ends half-way. Until then, each has frames that the other does not have.
     destroy(&mut one, 4);
     destroy(&mut other[..half - 10 * CADU], 6);
     for (one, other) in one[..half].chunks(PIECE).zip(other[..half].chunks(PIECE)) {
@@ -125,7 +124,7 @@ fn a_contact_is_complete_although_one_live_input_dies_and_one_never_answers() {
         only_here("north") > 100 && only_here("south") > 200 && only_here("far") == 0,
         "{contact}"
     );
-    // Each input's bytes are recorded by themselves.
+    // The bytes of each input are recorded separately.
     site.until(|status| {
         let recorded = status["channels"][0]["inputs"][0]["recording"]["bytes"].as_u64()?;
         (recorded == half as u64).then_some(())

@@ -1,5 +1,5 @@
-//! Real stations and centres whose machine somebody works on: a state folder that is taken from
-//! them or damaged, its rights, a configuration that changes.
+//! Real stations and centres on whose machines somebody works: a state folder that is removed or
+//! damaged, its permissions, a configuration that changes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
@@ -31,14 +31,14 @@ fn play(player: &mut TcpStream) {
     player.write_all(&fs::read(recording(WHOLE_CADUS)).unwrap()).unwrap();
 }
 
-/// How far the station is with what it was played: frames captured.
+/// How far the station is with the data that was played to it: the number of captured frames.
 fn captured(station: &StationStatus) -> u64 {
     station.contacts.iter().map(|contact| contact.frames).sum()
 }
 
 /// Waits until what was played once is at the centre, and the station knows it.
 fn in_custody(site: &mut Site) {
-    // A frame stands when the next marker is there.
+    // A frame is complete when the next marker has arrived.
     site.centre("centre with the first frames", |centre| {
         centre.contacts.iter().any(|contact| contact.reception.frames + 1 >= FRAMES)
     });
@@ -171,7 +171,7 @@ fn only_its_own_user_can_read_the_files_of_a_node() {
         assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            // What is written anew at every moment may be gone.
+            // Files that are written anew all the time may be missing.
             let Ok(metadata) = fs::metadata(&path) else { continue };
             if metadata.is_dir() {
                 waiting.push(path);

@@ -1,5 +1,5 @@
-//! Time-based products, through the program: of a window of UTC, over contacts, with versions when
-//! more data comes.
+//! Time-based products: of a window of UTC, over contacts, with new versions when more data
+//! arrives.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use crate::support::patience::until;
@@ -19,7 +19,8 @@ fn channel(name: &str, file: &Path) -> String {
     format!("[[channel]]\nname = \"{name}\"\ninput = \"file:{}\"\n", file.display())
 }
 
-/// The newest versions that the centre has made, by product, once `enough` says so.
+/// Waits until `enough` accepts the newest versions that the centre has made, and returns them by
+/// product.
 fn assembled(site: &Site, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     site.centre_until(|status| {
         let made = status["assembled"].as_array()?.clone();
@@ -35,7 +36,7 @@ fn all_made(made: &[Value], version: u64) -> bool {
 fn a_window_product_is_made_of_contacts_and_made_again_when_the_rest_arrives() {
     let site = Site::with("time = true\nwait = \"10 min\"\n");
     let whole = std::fs::read(recording(RECORDING)).unwrap();
-    // All but a stretch in the middle comes first; then everything.
+    // First everything except a stretch in the middle, then everything.
     let cadu = 1_024;
     let (first, rest) = (whole.len() / cadu / 3 * cadu, whole.len() / cadu / 2 * cadu);
     let part = site.folder().join("part.dat");
@@ -56,18 +57,18 @@ fn a_window_product_is_made_of_contacts_and_made_again_when_the_rest_arrives() {
     let count = |of: &Value, what: &str| of[what].as_u64().unwrap();
     assert_eq!(count(&two, "packets"), count(&one, "packets") + count(&two, "added"));
     assert!(count(&two, "added") > 0, "{two}");
-    // The recording is shorter than a scan, in which each application has its turn: a hole need not
+    // The recording is shorter than a scan, in which each application sends once: a gap need not
     // show in any count.
     assert!(count(&two, "missing") <= count(&one, "missing"), "{one} {two}");
     assert_eq!(count(&two, "contacts"), 2);
-    // What a contact that heard everything has by itself is what the window has.
+    // The window has what a contact that received everything has by itself.
     let contacts = site.centre_until(|status| status["contacts"].as_array().cloned());
     let heard = contacts.iter().find(|contact| contact["channel"] == "whole").unwrap();
     let sha = &heard["products"][0]["sha256"];
     assert_eq!(&two["sha256"], sha, "{heard}");
     let path = two["path"].as_str().unwrap();
     assert!(path.contains("VIIRSSCIENCEAT"), "{path}");
-    // The path is as the centre has it, which runs in the folder.
+    // The path is as the centre writes it, which runs in that folder.
     let account = std::fs::read(site.folder().join(path.replace("01.PDS", "00.json"))).unwrap();
     let account: Value = serde_json::from_slice(&account).unwrap();
     assert_eq!(account["product"]["replaces"]["version"], 1);
@@ -134,7 +135,7 @@ fn a_job_killed_at_any_instant_gives_the_same_products() {
     let work = products.join(".assembly.work");
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let (mut kills, mut seen) = (0, BTreeMap::new());
-    // Later and later into the job, until it is done before it is killed.
+    // Each kill comes later in the job, until the job is done before the kill.
     while kills < 12 {
         let state = || if work.exists() { Some(true) } else { is_made(&site).then_some(false) };
         if !until(state, || "the job neither goes nor is done".to_owned()) {
@@ -157,7 +158,7 @@ fn a_job_killed_at_any_instant_gives_the_same_products() {
     assert!(seen.iter().all(|(name, digest)| now.get(name) == Some(digest)));
     assert!(!now.keys().any(|name| name.starts_with('.')), "something is left over: {now:?}");
     assert!(!work.exists());
-    // One contact heard everything: the window has what it has, each product once.
+    // One contact received everything: the window has the same, each product once.
     let own = accounts(&products, "session");
     assert!(own.len() > 1);
     assert_eq!(accounts(&products, "time"), own);

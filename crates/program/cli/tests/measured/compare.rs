@@ -1,5 +1,5 @@
-//! Tools beside each other on an emulated line, as a person compares them. Needs root, network
-//! namespaces and TUN devices.
+//! Transfer tools compared on an emulated line, as a user does it. Needs root, network namespaces
+//! and TUN devices.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -120,8 +120,8 @@ fn a_comparison_measures_and_names_missing_tools_and_leaves_nothing_behind() {
     );
 }
 
-/// Runs the experiment with programs of these names and texts before all others. Gives what went
-/// wrong with `tcp-reno`, after making sure that nothing is left.
+/// Runs the experiment with programs of these names and texts first in the search path. Returns the
+/// failure of `tcp-reno`, after it has checked that nothing is left.
 fn failure_with(stand_ins: &[(&str, &str)], lab: &str, flags: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -163,12 +163,12 @@ fn failure_with(stand_ins: &[(&str, &str)], lab: &str, flags: &[&str]) -> String
         .to_owned()
 }
 
-/// A command that sleeps for a time that no other process on this machine sleeps for.
+/// A command that sleeps for a time that no other process on this machine uses.
 fn sleeper(number: u32) -> String {
     format!("sleep {}.{number}", 10_000_000 + std::process::id())
 }
 
-/// Waits until `command` runs nowhere any more: what was killed may take a moment to go.
+/// Waits until `command` does not run any more: a killed process may take a moment to end.
 fn gone(command: &str) {
     let words = command.replace(' ', "\0");
     until(|| (!runs(&words)).then_some(()), || format!("`{command}` is still there"));
@@ -186,7 +186,7 @@ fn a_tool_that_hangs_and_ignores_signals_is_killed_and_reported() {
     if !can_emulate() || !can_listen() {
         return;
     }
-    // It listens, never ends, ignores requests to, and leaves a process in a session of its own.
+    // It listens, never ends, ignores signals, and leaves a process in a session of its own.
     let (apart, within) = (sleeper(1), sleeper(2));
     let hangs = format!(
         "case $1 in --version) echo 'iperf 9 (stand-in)'; exit;; esac
@@ -248,7 +248,7 @@ fn datagram_spacings_are_measured_below_and_above_the_rate_of_the_line() {
     std::fs::write(folder.join("mine.toml"), SPACINGS).unwrap();
     let flags = ["--lab", "t-spacing", "--json", "--markdown", "mine.md", "--even-if-busy"];
     let said = run(&[&["lab", "compare", "mine.toml"], &flags[..]].concat(), folder);
-    // Without a loss there is no distribution: that bar is missed.
+    // Without losses there is no distribution, so that bar is missed.
     assert_eq!(said.status.code(), Some(1), "{}", text(&said.stderr));
     let found: serde_json::Value = serde_json::from_str(&text(&said.stdout)).unwrap();
     let points = found["points"].as_array().unwrap();
@@ -275,7 +275,7 @@ fn two_missions_share_a_line_under_our_classes_and_under_the_kernels() {
     std::fs::write(folder.join("mine.toml"), SHARERS).unwrap();
     let flags = ["--lab", "t-sharing", "--json", "--report", "out", "--even-if-busy"];
     let said = run(&[&["lab", "compare", "mine.toml"], &flags[..]].concat(), folder);
-    // Shares on a machine that does other things are not judged here.
+    // Shares on a busy machine are not judged here.
     let found: serde_json::Value = serde_json::from_str(&text(&said.stdout)).unwrap();
     assert_eq!(found["failures"].as_array().unwrap().len(), 0, "{found}");
     let sharers = found["trees"][0]["sharers"].as_array().unwrap();

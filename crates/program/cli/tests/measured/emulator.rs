@@ -135,7 +135,7 @@ fn down_and_the_next_up_remove_what_a_killed_lab_left() {
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // A device may have the name of a word of iproute's, or its beginning.
+    // The name of a device may be a keyword of iproute2, or the beginning of one.
     std::fs::write(folder.join("line.toml"), LINE.replace("geo", "l")).unwrap();
     let _lab = Lab("t-killed", folder);
     for next in ["down", "up"] {
@@ -181,7 +181,7 @@ fn a_failure_of_a_lab_in_the_background_is_reported_by_its_command() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // The kernel keeps this name of a device for all of them.
+    // The kernel reserves this name for all devices.
     std::fs::write(folder.path().join("line.toml"), LINE.replace("geo", "all")).unwrap();
     let refused = run(&["lab", "up", "line.toml", "--lab", "t-behind"], folder.path());
     let said = text(&refused.stderr);
@@ -222,7 +222,7 @@ one_way_delay = \"20 ms\" }\n";
         command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
         command
     };
-    // Ended with the lab, if not by itself before.
+    // Ended with the lab, if it has not ended by itself before.
     let mut serving = inside("b")
         .args([
             "serve",
@@ -241,8 +241,8 @@ one_way_delay = \"20 ms\" }\n";
         .unwrap();
     assert!(sent.status.success(), "{}", text(&sent.stderr));
     serving.wait().unwrap();
-    // Each second of the run says its pace; the median of those after the start is one of a quiet
-    // moment of this machine.
+    // The run reports its rate in each second. The median of those after the start is the rate at a
+    // quiet moment of this machine.
     let said = text(&sent.stderr);
     let pace =
         |line: &str| line.split_once(" s ")?.1.split_once(" Mbit/s")?.0.trim().parse::<f64>().ok();

@@ -1,7 +1,7 @@
 //! Tests that measure lines and hosts in real time and judge the figures. They have a binary of
-//! their own and run two at a time: beside eight process tests, they would measure the load of the
-//! machine. One of them (`why --tcp`) looks for the TCP connections of its own process: no other
-//! test here has any.
+//! their own, and `scripts/test` runs four at a time: beside eight process tests, they would
+//! measure the load of the machine. One of them (`why --tcp`) looks for the TCP connections of its
+//! own process; no other test in this binary has any.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails or skips says so")]
 

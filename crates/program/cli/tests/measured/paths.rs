@@ -1,5 +1,5 @@
-//! A station's line under its operator's hands, real processes all: several ways, of which each may
-//! come and go; classes, deadlines, hints.
+//! The line of a station and the work of its operator, with real processes: several paths that come
+//! and go; classes, deadlines, forecasts of outages.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{Running, printed};
@@ -22,7 +22,7 @@ fn two_ways(site: &Site) -> [(Running, String); 2] {
     ["5ms", "15ms"].map(|delay| relay(site, &["--delay", delay]))
 }
 
-/// An order that is carried out.
+/// Gives an order, which must be carried out.
 fn order(site: &Site, arguments: &[&str]) -> String {
     printed(&[&["path"], arguments, &["--node", "spool/status.sock"]].concat(), site.folder())
 }
@@ -32,7 +32,7 @@ fn states(status: &Value) -> Vec<String> {
     paths.iter().map(|path| path["state"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// What a path's status says under a key, by the path's name.
+/// The value of a key in the status of the path with this name.
 fn of_path(status: &Value, name: &str, key: &str) -> Option<Value> {
     let paths = status["line"]["paths"].as_array()?;
     paths.iter().find(|path| path["name"] == name).map(|path| path[key].clone())
@@ -43,7 +43,7 @@ fn names(status: &Value) -> Vec<String> {
     paths.iter().map(|path| path["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// The damaged recording, which the test gives to a channel piece by piece: what is to happen while
+/// The damaged recording, which the test gives to a channel piece by piece. What must happen while
 /// data flows happens while there is more to come, however slow the machine is.
 struct Downlink {
     pipe: PipeWriter,
@@ -54,7 +54,7 @@ struct Downlink {
 const CHANNEL: &str = "[[channel]]\nname = \"x\"\ninput = \"stdin\"\nsilence = \"600 s\"\n";
 
 impl Downlink {
-    /// A station that gets it, and nothing yet.
+    /// A station that gets the recording, and has got nothing yet.
     fn start(site: &Site) -> (Running, Self) {
         let (input, pipe) = std::io::pipe().unwrap();
         let bytes = std::fs::read(recording(DAMAGED)).unwrap();
@@ -95,8 +95,7 @@ fn a_station_uses_both_paths_and_loses_nothing_when_one_fails() {
     assert_eq!(shown.lines().filter(|line| line.starts_with("  path-")).count(), 2, "{shown}");
     let wide = shown.lines().filter(|line| line.starts_with("  path") && line.chars().count() > 80);
     assert_eq!(wide.count(), 0, "{shown}");
-    // The relay of the busier path ends without a word to either side: the path just stops
-    // answering.
+    // The relay of the busier path ends without a message to either side: the path stops answering.
     let _other = if busier == 0 {
         drop(first);
         second
@@ -185,7 +184,7 @@ fn each_class_gets_its_guaranteed_rate_on_a_slow_line() {
         let contacts = status["contacts"].as_array()?;
         contacts.iter().find(|contact| contact["channel"] == channel)?["frames"].as_f64()
     };
-    // One may begin before the other.
+    // One channel may begin before the other.
     let beyond = |least| {
         site.centre_until(|status| {
             let (large, small) = (frames(status, "large")?, frames(status, "small")?);

@@ -1,7 +1,6 @@
-//! Where datagrams go missing, provoked place by place: the sending socket, the receiving
-//! processor's backlog, the receiving socket. The sending queue and the path are provoked in
-//! `probe_line`; a network card's ring needs a card. Needs root and network namespaces; skipped
-//! without.
+//! Drops of datagrams, provoked at each place: the sending socket, the backlog of the receiving
+//! processor, the receiving socket. The sending queue and the path are provoked in `probe_line`;
+//! the ring of a network card needs a card. Needs root and network namespaces; skipped without.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -18,7 +17,7 @@ use std::process::{Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_skyhaul");
 
-/// The account of a stream up; it must close.
+/// The account of a stream in the direction up. Its counts must add up.
 #[track_caller]
 fn account(output: &Output) -> Account {
     let found = found(output, "probe-loss.json");
@@ -41,7 +40,7 @@ impl Account {
         self.0.pointer(&format!("/{place}")).and_then(Value::as_i64).unwrap()
     }
 
-    /// Datagrams that did not arrive.
+    /// The number of datagrams that did not arrive.
     fn missing(&self) -> i64 {
         self.count("offered") - self.count("received")
     }
@@ -61,7 +60,7 @@ fn a_probe_counts_what_the_sending_socket_refuses() {
         return;
     }
     let cable = Cable::new("t-drops-sender", 9_000);
-    // All that the socket may hold waits before the cable, and nothing is dropped there.
+    // All that the socket can hold waits before the cable, and the cable drops nothing.
     printed_by(
         &mut cable
             .line_at(0, "tc qdisc add dev cable root tbf rate 40mbit burst 20000 limit 100000000"),
@@ -71,7 +70,7 @@ fn a_probe_counts_what_the_sending_socket_refuses() {
     let words = [&[PROGRAM], &words[..], &["--seconds", "2", "--json"]].concat();
     let account = account(&cable.at(0, &words).output().unwrap());
     let refused = account.count("dropped_by_sender");
-    // Pings that the socket refused as well are the system's to count, and few.
+    // The socket may have refused a few pings as well; only the system counts these.
     assert!(refused > 100 && refused > account.missing() * 9 / 10, "{}", account.0);
 }
 
@@ -104,9 +103,9 @@ fn a_probe_counts_what_the_receiving_socket_drops_while_its_program_is_stopped()
     far.signal(Signal::CONT);
     let account = account(&near.wait_with_output().unwrap());
     let dropped = account.count("receiving_host/socket");
-    // The kernel's own count of this socket, to the datagram: nobody else sends to it.
+    // Equal to the kernel's own count for this socket: nothing else sends to it.
     assert_eq!(dropped.unsigned_abs(), drops(), "{}", account.0);
-    // Less than nothing is unexplained where pings were dropped as well.
+    // The unexplained rest is negative if pings were dropped as well.
     assert!(dropped > 0 && account.count("unexplained") <= 0, "{}", account.0);
     assert_eq!(
         (account.count("lost_on_path"), account.count("receiving_host/card")),
@@ -116,7 +115,7 @@ fn a_probe_counts_what_the_receiving_socket_drops_while_its_program_is_stopped()
     );
 }
 
-/// A line that is none: packets arrive as fast as they are sent.
+/// A line without limits: packets arrive as fast as they are sent.
 const LINE: &str = "[[link]]\nname = \"line\"\nboth = {}\n";
 
 #[test]
@@ -143,7 +142,7 @@ fn a_probe_counts_the_drops_of_a_processor_backlog_apart_from_those_of_the_card(
     let folder = folder.path();
     std::fs::write(folder.join("line.toml"), LINE).unwrap();
     let lab = Lab::up_on("0", "t-drops-backlog", "line.toml", folder);
-    // All that arrives waits for the second processor, which takes long over each packet.
+    // All packets wait for the second processor, which takes long for each.
     std::fs::write(folder.join("slow"), slow_program()).unwrap();
     let filters =
         format!("filter add dev line ingress bpf bytecode-file {}/slow\n", folder.display())
@@ -173,16 +172,17 @@ fn a_probe_counts_the_drops_of_a_processor_backlog_apart_from_those_of_the_card(
     let dropped = account.count("receiving_host/softnet");
     assert!(dropped > 100 && dropped > account.missing() * 9 / 10, "{}", account.0);
     assert!(account.0["notes"][0].as_str().unwrap().contains("processor backlog"), "{}", account.0);
-    // The device counts the same packets as its own: they would stand there twice.
+    // The device counts the same packets as its own: they would be counted twice.
     assert!(dropped_by_device() - before >= dropped, "{}", account.0);
     assert_eq!(account.count("receiving_host/card"), 0, "{}", account.0);
 }
 
-/// Of [`slow_program`], one after the other: a millisecond or two for each packet.
+/// The number of copies of the filter [`slow_program`], one after the other: a millisecond or two
+/// for each packet.
 const FILTERS: usize = 100;
 
-/// A filter that divides 1,900 times and lets all pass, as tc(8) reads it: as long as one message
-/// to the kernel may be.
+/// A filter that divides 1,900 times and accepts everything, as tc(8) reads it. It is as long as
+/// one message to the kernel may be.
 fn slow_program() -> String {
     let divide = "60 0 0 0,".repeat(1_900);
     format!("1903,1 0 0 3,0 0 0 4294967295,{divide}6 0 0 0\n")

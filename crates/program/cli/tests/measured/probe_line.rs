@@ -1,6 +1,6 @@
-//! The probe over lines that are known: what it says agrees with what they were set to, and what is
-//! missing stands where it was dropped. Needs root and network namespaces; skipped without. Nothing
-//! is judged that a slow machine makes worse.
+//! The probe on known lines: its results agree with the settings of the lines, and missing
+//! datagrams are counted at the place that dropped them. Needs root and network namespaces; skipped
+//! without. Nothing is judged that a slow machine makes worse.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::places::{Cable, Lab, can, printed_by};
@@ -33,7 +33,7 @@ fn a_probe_measures_what_an_emulated_line_was_set_to() {
     let line = found(&lab.probe("a", &words).output().unwrap(), "probe-survey.json");
     let number = |pointer: &str| line.pointer(pointer).and_then(Value::as_f64).unwrap();
 
-    // No datagram is faster than the line lets it be, by the kernel's clock and the emulator's.
+    // No datagram is faster than the line allows, by the clocks of the kernel and of the emulator.
     let trip = number("/round_trip_ms/min");
     assert!((49.9..200.0).contains(&trip), "{trip}");
     assert_eq!((number("/up/path_mtu"), number("/down/path_mtu")), (1_400.0, 1_400.0));
@@ -56,8 +56,8 @@ fn a_probe_measures_what_an_emulated_line_was_set_to() {
             line[way]["account"]
         );
     }
-    // Within six deviations of the binomial distribution from below; what a slow emulator's queue
-    // dropped as well comes on top, and the emulator counted it.
+    // At least six deviations of the binomial distribution below the mean. Drops in the queue of a
+    // slow emulator come on top, and the emulator has counted them.
     let sent = number("/up/account/offered");
     let lost = number("/up/account/lost_on_path");
     let least = 6.0f64.mul_add(-(sent * 0.02 * 0.98).sqrt(), sent * 0.02);
@@ -83,7 +83,7 @@ fn a_probe_does_not_blame_the_path_for_drops_of_a_queue_in_the_sending_host() {
     }
     let folder = tempfile::tempdir().unwrap();
     let cable = Cable::new("t-report-cable", 1_500);
-    // Half of what is sent is more than this queue lets through.
+    // Half of what is sent is more than this queue carries.
     let queue = "tc qdisc add dev cable root tbf rate 2mbit burst 3000 limit 6000";
     printed_by(&mut cable.at(0, &queue.split(' ').collect::<Vec<_>>()));
     let program = env!("CARGO_BIN_EXE_skyhaul");
@@ -96,7 +96,7 @@ fn a_probe_does_not_blame_the_path_for_drops_of_a_queue_in_the_sending_host() {
         found(&cable.at(0, &words).current_dir(folder.path()).output().unwrap(), "probe-loss.json");
     let count = |found: &Value, name: &str| found["account"][name].as_i64().unwrap();
     let missing = count(&up, "offered") - count(&up, "received");
-    // All of them, but for what the receiving host may have dropped as well.
+    // All of them, except what the receiving host may have dropped as well.
     assert!(
         missing > 100 && count(&up, "dropped_in_sending_queue") > missing * 9 / 10,
         "{}",
@@ -108,7 +108,7 @@ fn a_probe_does_not_blame_the_path_for_drops_of_a_queue_in_the_sending_host() {
         "{}",
         up["account"]
     );
-    // The other way there is no such queue.
+    // The other direction has no such queue.
     let down = [&words[..], &["--direction", "down"]].concat();
     let down = found(&cable.at(0, &down).output().unwrap(), "probe-loss.json");
     assert_eq!(count(&down, "dropped_in_sending_queue"), 0, "{}", down["account"]);

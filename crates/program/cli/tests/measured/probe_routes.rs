@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Round trips of 20 and 60 ms, further apart than a busy machine makes the shortest of many pings
-/// vary.
+/// Round trips of 20 and 60 ms. They differ by more than the shortest of many pings varies on a
+/// busy machine.
 const ROUTES: &str = r#"seed = 7
 spread = ["north", "south"]
 
@@ -43,8 +43,8 @@ fn a_probe_distinguishes_flows_on_routes_of_different_length() {
         ),
         "{shown}"
     );
-    // Of IPv6 some kernels choose the way back apart from the way there: there would be a third
-    // length.
+    // For IPv6, some kernels choose the route back independently of the route there: there would be
+    // a third length.
     let (there, here) = ("198.18.255.2", "198.18.255.1");
     let mut serving = lab.probe("b", &["serve", "--bind", &format!("{there}:0")]);
     let mut far = Running::of(serving.stdout(Stdio::piped()).stderr(Stdio::null()));

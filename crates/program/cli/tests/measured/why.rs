@@ -19,7 +19,7 @@ fn why(arguments: &[&str], folder: &Path) -> Output {
     run(&[&["why"], arguments].concat(), folder)
 }
 
-/// The verdict in JSON, held against its schema.
+/// The verdict in JSON, checked against its schema.
 #[track_caller]
 fn judged(arguments: &[&str], folder: &Path) -> Value {
     let output = why(&[arguments, &["--json"]].concat(), folder);
@@ -153,21 +153,21 @@ fn why_refuses_what_it_cannot_judge() {
     );
 }
 
-/// A fault in an emulated line or at its end, and how the transfer over it is made.
+/// A fault in an emulated line or at its end, and how the transfer over this line is made.
 struct Fault {
     cause: &'static str,
-    /// Of the way up, beside the rate.
+    /// Settings of the direction up, beside the rate.
     link: &'static str,
     /// How the receiving end of the transfer is started.
     serve: &'static [&'static str],
-    /// Without any, the line alone is judged.
+    /// Without a transfer, only the line is judged.
     transfer: &'static [&'static str],
-    /// The receiver has a small socket buffer and comes to it late.
+    /// The receiver has a small socket buffer and reads it late.
     is_late: bool,
 }
 
 impl Fault {
-    /// In a line of 50 ms there and back, with nothing of its own yet.
+    /// On a line with a round trip of 50 ms, without further settings.
     const fn of(cause: &'static str, link: &'static str) -> Self {
         Self { cause, link, serve: &[], transfer: &[], is_late: false }
     }
@@ -185,7 +185,7 @@ const FAULTS: [Fault; 11] = [
     )
     .sent(&["--cc", "cubic"]),
     Fault::of("jitter", "one_way_delay = \"60 ms\", queue = \"60 kB\", jitter = \"40 ms\""),
-    // Two seconds of each six: whenever it is looked, there is one.
+    // Two seconds of each six, so that there is one in each observation.
     Fault::of("outage", OUTAGES).sent(&["--cc", "adaptive"]),
     Fault::of(
         "random-loss",
@@ -201,7 +201,7 @@ const FAULTS: [Fault; 11] = [
     Fault::of("queueing", "one_way_delay = \"25 ms\", queue = \"500 kB\"").sent(&["--cc", "cubic"]),
     Fault::of("declared-rate", PLAIN).sent(&["--cc", "line", "--rate", "2 Mbit/s"]),
     Fault::of("application", PLAIN).sent(&["--offer", "1 Mbit/s"]),
-    // Nothing of a transfer would arrive: its datagrams are as long as what the devices take.
+    // Nothing of a transfer would arrive: its datagrams are as long as the devices allow.
     Fault::of(
         "mtu-black-hole",
         "one_way_delay = \"25 ms\", queue = \"60 kB\", largest = \"1400 \
@@ -274,7 +274,7 @@ down = {{ rate = \"6 Mbit/s\", one_way_delay = \"25 ms\" }}\n",
         running
     }
 
-    /// Makes the transfer, and gives the file with what it told.
+    /// Makes the transfer. Returns the file with its output.
     fn sent(&self) -> String {
         let at = format!("{FAR}:4710");
         let insecure = ["--insecure-test", "--insecure-beyond-loopback"];
@@ -321,7 +321,7 @@ fn why_finds_the_faults_of_emulated_lines_with_real_packets() {
     let step = if is_all() { 1 } else { 2 };
     let faults: Vec<&Fault> = FAULTS.iter().step_by(step).collect();
     let causes: Vec<String> = std::thread::scope(|scope| {
-        // No more at a time than two processors carry.
+        // No more at a time than two processors can run.
         let batches = faults.chunks(6).map(|batch| {
             let running: Vec<_> =
                 batch.iter().map(|fault| scope.spawn(move || found(fault, folder))).collect();
@@ -329,8 +329,7 @@ fn why_finds_the_faults_of_emulated_lines_with_real_packets() {
         });
         batches.flatten().collect()
     });
-    // A machine that is busy with other things is a fault of its own, and may well be what a
-    // verdict names: then that is right.
+    // A busy machine is a fault of its own. A verdict may name it, and is then right.
     let right = |(fault, cause): &(&&Fault, &String)| {
         **cause == fault.cause
             || ["sender-processor", "receiver-processor", "host-drops"].contains(&cause.as_str())
@@ -345,7 +344,7 @@ fn is_all() -> bool {
     std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all")
 }
 
-/// Whether emulated lines can be had; says so where they cannot.
+/// Whether emulated lines can be made. Says so if not.
 fn has_lab() -> bool {
     let has = rustix::process::geteuid().is_root() && Path::new("/dev/net/tun").exists();
     if !has {

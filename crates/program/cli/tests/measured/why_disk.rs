@@ -1,5 +1,4 @@
-//! `skyhaul why` where the receiver's disk is what is slow: on a real disk, slowed down by the
-//! kernel.
+//! `skyhaul why` for a receiver with a slow disk: a real disk that the kernel slows down.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -17,7 +16,7 @@ use std::process::Stdio;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_skyhaul");
 
-/// What the slow disk takes in a second: loopback carries a hundred times that.
+/// What the slow disk writes in a second. Loopback carries a hundred times as much.
 const RATE: u64 = 1_000_000;
 
 #[track_caller]
@@ -124,7 +123,7 @@ fn why_names_a_slow_disk_behind_a_large_window() {
         Err(reason) => return eprintln!("SKIPPED: no slow disk can be had: {reason}"),
     };
     let kept = folder.display().to_string();
-    // The window takes a hundred seconds of what comes.
+    // The window holds what arrives in a hundred seconds.
     let serve = ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--keep", &kept];
     let mut serving =
         Running::of(slow.command(PROGRAM, &serve).stdout(Stdio::piped()).stderr(Stdio::null()));

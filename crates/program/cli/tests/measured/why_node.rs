@@ -1,5 +1,5 @@
-//! `skyhaul why` of a station and a centre that run: what their session waits for, in real
-//! processes.
+//! `skyhaul why` for a running station and a running centre: what their session waits for, with
+//! real processes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{Running, printed, run, text};
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
 
-/// The verdict in JSON, held against its schema.
+/// The verdict in JSON, checked against its schema.
 #[track_caller]
 fn judged(arguments: &[&str], folder: &Path) -> Value {
     let output = run(&[&["why", "--json", "--watch", "1500 ms"], arguments].concat(), folder);
@@ -27,7 +27,7 @@ fn figure(verdict: &Value, path: &str) -> f64 {
         .unwrap_or_else(|| panic!("{verdict:#}"))
 }
 
-/// A station that stays, with an open line.
+/// A station that keeps running, with an open line.
 fn station(site: &Site, tables: &str) -> Running {
     site.write(tables);
     let station = site.start_to_stay();
@@ -48,7 +48,7 @@ fn a_station_without_a_downlink_waits_for_its_input_and_the_centre_for_the_stati
         "{said}"
     );
     assert_eq!(verdict["found"]["transfer"]["source"], "live");
-    // Nobody makes an antenna faster.
+    // Nothing can be done about the speed of an antenna.
     let to_do = verdict["what_to_do"].as_str().unwrap();
     assert!(to_do.starts_with("nothing: ") && to_do.contains("look at the antenna"), "{to_do}");
     let parts = verdict["found"]["transfer"]["waited"].as_object().unwrap();
@@ -112,7 +112,7 @@ fn why_does_not_call_a_dead_line_full() {
     let path = format!("[[path]]\nremote = \"{by_relay}\"\n");
     let _station = station(&site, &format!("{path}{}", channel("rate = \"2 Mbit/s\"\n")));
     site.until(|status| (status["line"]["bytes_reported"].as_u64() > Some(0)).then_some(()));
-    // From here on the line loses every datagram of both directions.
+    // From now on, the line loses every datagram in both directions.
     relay.signal(Signal::STOP);
     site.until(|status| (status["line"]["paths"][0]["state"] != "open").then_some(()));
     let output = run(&["why", "--json", "--config", "station.toml"], site.folder());

@@ -1,5 +1,5 @@
-//! A process that comes to its socket late, and whose socket holds little: stopped and continued
-//! over and over, as one is that shares a processor with others.
+//! A process that reads its socket late, and whose socket has a small buffer. It is stopped and
+//! continued again and again, like a process that shares a processor with others.
 
 use rustix::net::sockopt::{set_socket_recv_buffer_size, socket_recv_buffer_size};
 use rustix::process::{
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Goes on until it is dropped; the process runs again then.
+/// It is stopped and continued until this is dropped; then the process runs again.
 pub struct Late {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A socket's buffer, of which the kernel takes half for itself: 33 ms at 6 Mbit/s.
+/// The buffer of a socket, of which the kernel takes half for itself: 33 ms at 6 Mbit/s.
 const BUFFER: usize = 16 << 10;
-/// Stopped for as long, and then running.
+/// How long it is stopped, and then runs.
 const TURN: Duration = Duration::from_millis(100);
 
 impl Late {
-    /// Makes the process with this number so; it must have its sockets.
+    /// Begins with the process with this number, whose sockets must be open.
     #[allow(
         clippy::disallowed_methods,
         reason = "the process is stopped while the test does other things"
@@ -55,7 +55,7 @@ impl Drop for Late {
     }
 }
 
-/// Gives each socket of a process a small buffer, from outside; how many there are.
+/// Gives each socket of a process a small buffer, from outside. Returns the number of sockets.
 fn shrink(pid: Pid) -> usize {
     let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
     let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(|entry| entry.unwrap());

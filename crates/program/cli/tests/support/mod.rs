@@ -1,5 +1,5 @@
-//! What the programs of tests share: the program as a process, nodes and their configuration,
-//! recordings, refusals.
+//! What the test binaries of the program share: the program as a process, nodes and their
+//! configuration, recordings, refusals.
 
 #![allow(dead_code, reason = "each program of tests takes the part it needs")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]

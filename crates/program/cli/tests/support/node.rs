@@ -32,12 +32,12 @@ pub fn make_keys(folder: &Path) -> [Fingerprint; 2] {
     })
 }
 
-/// An address that a node can bind again and again, over UDP and TCP. Its port is none of those
-/// that the system gives to other sockets, 32768 to 60999 by default, and each call gives another
-/// one.
+/// An address that a node can bind again and again, over UDP and TCP. Its port is not one of those
+/// that the system gives to other sockets (32768 to 60999 by default), and each call returns
+/// another one.
 pub fn free_address() -> SocketAddr {
     static CALLS: AtomicU16 = AtomicU16::new(0);
-    // Test binaries that run at a time begin at different places.
+    // Test binaries that run at the same time begin with different ports.
     let begin = std::process::id() as u16 % PORTS;
     let is_free = |address: &SocketAddr| {
         UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok()
@@ -52,7 +52,7 @@ pub fn free_address() -> SocketAddr {
 const FIRST_PORT: u16 = 20_000;
 const PORTS: u16 = 12_000;
 
-/// Starts a node with its configuration from `folder`, where its log goes too.
+/// Starts a node with its configuration in `folder`, where its log is written too.
 pub fn start(name: &str, folder: &Path, flags: &[&str]) -> Running {
     let log = OpenOptions::new()
         .create(true)

@@ -1,5 +1,4 @@
-//! A written HTML page: that it is well-formed and needs nothing from elsewhere, and what its
-//! tables hold.
+//! A written HTML page: whether it is well-formed and self-contained, and what its tables hold.
 
 use std::path::Path;
 
@@ -62,8 +61,8 @@ impl Page {
     }
 }
 
-/// Every element ends, and in order; every attribute has its quotation marks; `<` and `&` are
-/// nothing but markup.
+/// Every element ends, and in order; every attribute value has quotation marks; `<` and `&` appear
+/// only as markup.
 #[track_caller]
 fn assert_balanced(source: &str) {
     let body = source.split_once("<html").unwrap().1;

@@ -1,14 +1,13 @@
-//! Waiting for what other processes do: as long as it takes, and not for ever.
+//! Waiting for other processes: as long as it takes, but not for ever.
 
 use std::time::{Duration, Instant};
 
-/// Everything that a test waits for takes seconds; a machine that does other things at the same
-/// time is allowed for.
+/// Everything that a test waits for takes seconds. This allows for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks.
+/// The time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Looks until there is something; where nothing comes, fails with what `state` tells.
+/// Looks until there is a value. If none comes, fails with the text of `state`.
 #[track_caller]
 pub fn until<T>(mut look: impl FnMut() -> Option<T>, state: impl FnOnce() -> String) -> T {
     let begun = now();

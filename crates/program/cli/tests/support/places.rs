@@ -1,11 +1,11 @@
-//! Places for tests as root: emulated links, and namespaces that a virtual cable joins. Both are
+//! Places for tests as root: emulated links, and namespaces joined by a virtual cable. Both are
 //! removed however the test ends.
 
 use super::process::{printed, run, text};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Whether this can be had here; says so where it cannot.
+/// Whether this is available here. Says so if not.
 #[allow(clippy::print_stderr, reason = "what is skipped is said")]
 pub fn can(what: &str, file: &str) -> bool {
     let can = rustix::process::geteuid().is_root() && Path::new(file).exists();
@@ -22,17 +22,17 @@ pub struct Lab<'a> {
 }
 
 impl<'a> Lab<'a> {
-    /// Of the links in a file.
+    /// Makes a lab with the links of a file.
     #[track_caller]
     pub fn up(name: &'a str, file: &str, folder: &'a Path) -> Self {
         let lab = Self { name, folder };
-        // What a killed run left is in the way; mostly there is nothing.
+        // Removes what a killed run left behind, if there is anything.
         lab.down();
         printed(&["lab", "up", file, "--lab", name], folder);
         lab
     }
 
-    /// The same with its process on this processor alone.
+    /// The same, with its process on this processor only.
     #[track_caller]
     pub fn up_on(processor: &str, name: &'a str, file: &str, folder: &'a Path) -> Self {
         let lab = Self { name, folder };
@@ -81,7 +81,7 @@ impl Cable {
         let [a, b] = &cable.0;
         let ip = |words: &str| printed_by(Command::new("ip").args(words.split(' ')));
         for end in &cable.0 {
-            // What a killed run left is in the way; mostly there is nothing.
+            // Removes what a killed run left behind, if there is anything.
             let _ = Command::new("ip").args(["netns", "del", end]).stderr(Stdio::null()).status();
             ip(&format!("netns add {end}"));
             ip(&format!("-n {end} link set lo up"));

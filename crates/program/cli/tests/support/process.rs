@@ -1,4 +1,4 @@
-//! The program as a process: run to its end, or beside the test and ended with it.
+//! The program as a process: run to its end, or in the background and ended with the test.
 
 use super::patience::until;
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 
-/// The program with these arguments, in `folder`; it keeps nothing in this user's folders.
+/// The program with these arguments, in `folder`. It writes nothing into the user's folders.
 pub fn skyhaul(arguments: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_skyhaul"));
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
@@ -40,7 +40,7 @@ pub struct Running {
     log: Option<BufReader<ChildStderr>>,
 }
 
-/// How a process ended, and what it wrote that was not read before.
+/// How a process ended, and the output that was not read before.
 pub struct Ended {
     pub code: Option<i32>,
     pub output: String,
@@ -48,7 +48,7 @@ pub struct Ended {
 }
 
 impl Running {
-    /// Starts the program; its log goes nowhere.
+    /// Starts the program and discards its log.
     pub fn start(arguments: &[&str], folder: &Path) -> Self {
         Self::of(skyhaul(arguments, folder).stdout(Stdio::piped()).stderr(Stdio::null()))
     }
@@ -58,7 +58,7 @@ impl Running {
         Self::of(skyhaul(arguments, folder).stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 
-    /// Starts a command; what it has piped can be read.
+    /// Starts a command. Output that it pipes can be read.
     pub fn of(command: &mut Command) -> Self {
         let mut child = command.spawn().expect("the program starts");
         let (output, log) =
@@ -81,7 +81,7 @@ impl Running {
         line
     }
 
-    /// The addresses in the next line that it prints, where it says where it listens.
+    /// The addresses in the next printed line, which says where it listens.
     pub fn addresses(&mut self) -> Vec<String> {
         let line = self.line();
         let is_address = |word: &&str| word.parse::<SocketAddr>().is_ok();
@@ -91,7 +91,7 @@ impl Running {
         addresses
     }
 
-    /// The first of them.
+    /// The first of these addresses.
     pub fn address(&mut self) -> String {
         self.addresses().swap_remove(0)
     }
@@ -118,7 +118,7 @@ impl Running {
         self.child.wait().expect("it is a child of the test");
     }
 
-    /// How it ended, if it has.
+    /// How it ended. `None` if it still runs.
     pub fn status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("its state is known")
     }
@@ -140,8 +140,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself, and nothing is left to do for a process that cannot be
-        // killed.
+        // It may have ended by itself, and a process that cannot be killed must be left alone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

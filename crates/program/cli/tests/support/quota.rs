@@ -1,16 +1,17 @@
-//! A processor quota for one process: a control group of the kernel's that is stopped when it has
-//! used its part of each period.
+//! A processor quota for one process: a control group of the kernel, which is stopped when it has
+//! used its share of each period.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A control group whose processes run for no more than a part of each tenth of a second. Goes when
-/// it is dropped; the processes in it must have ended before.
+/// A control group whose processes run for no more than a share of each tenth of a second. It is
+/// removed when this is dropped; its processes must have ended before.
 pub struct Quota(PathBuf);
 
 impl Quota {
-    /// A group with so many per cent of one processor; or why that cannot be had here.
+    /// Makes a group with this many per cent of one processor. An error is the reason why it cannot
+    /// be made here.
     pub fn of(percent: u32) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("a quota is set by root alone".to_owned());
@@ -24,7 +25,7 @@ impl Quota {
         let (place, key, value) = match v1 {
             Some(place) => (place.clone(), "cpu.cfs_quota_us", run.to_string()),
             None => {
-                // It may stand there already, and where it cannot be had the next line says so.
+                // It may exist already. If it cannot be made, the next line reports it.
                 let _ = fs::write(Path::new(ROOT).join("cgroup.subtree_control"), "+cpu");
                 (PathBuf::from(ROOT), "cpu.max", format!("{run} {PERIOD}"))
             }
@@ -37,7 +38,7 @@ impl Quota {
         Ok(this)
     }
 
-    /// A shell's words that put the process into the group, and then run it.
+    /// The words of a shell that put the process into the group and then run it.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("sh");
         let enter =

@@ -23,7 +23,7 @@ pub fn expected(name: &str) -> Value {
     all[format!("cadu/{name}")].clone()
 }
 
-/// Bytes that hold nothing: always the same.
+/// Bytes without any frame, always the same.
 pub fn noise(len: usize) -> Vec<u8> {
     let mut state = 1u64;
     let next = || {

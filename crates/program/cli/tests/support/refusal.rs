@@ -11,7 +11,7 @@ pub fn assert_refused(output: &Output, exit: i32, parts: &[&str]) {
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
 }
 
-/// The same of a program that may have printed something before; gives the sentence.
+/// The same, for a program that may have printed something before. Returns the sentence.
 #[track_caller]
 pub fn assert_alone(output: &Output, exit: i32, parts: &[&str]) -> String {
     let sentence = assert_told(output, exit, parts);
@@ -19,7 +19,7 @@ pub fn assert_alone(output: &Output, exit: i32, parts: &[&str]) -> String {
     sentence
 }
 
-/// The same of a program that may have said something before.
+/// The same, for a program that may have written messages before.
 #[track_caller]
 pub fn assert_told(output: &Output, exit: i32, parts: &[&str]) -> String {
     let said = text(&output.stderr);
@@ -30,7 +30,7 @@ pub fn assert_told(output: &Output, exit: i32, parts: &[&str]) -> String {
     sentence.to_owned()
 }
 
-/// Asserts that a command line was not taken, told with all `parts` by whoever found out.
+/// Asserts that a command line was refused with all `parts`, by the parser or by the command.
 #[track_caller]
 pub fn assert_misused(output: &Output, parts: &[&str]) {
     let said = beside_warning(&text(&output.stderr)).to_owned();
@@ -39,7 +39,7 @@ pub fn assert_misused(output: &Output, parts: &[&str]) {
     assert_holds(&said, parts);
 }
 
-/// What is said behind the warning that a key is one for tests.
+/// What is written after the warning that a key is a test key.
 fn beside_warning(said: &str) -> &str {
     let rest = said.strip_prefix("warning: --insecure-test: ");
     rest.and_then(|rest| rest.split_once('\n')).map_or(said, |(_, behind)| behind)

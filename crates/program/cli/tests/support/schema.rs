@@ -1,13 +1,13 @@
-//! JSON held against a schema of docs/reference/schema, as far as those schemas go (JSON Schema
-//! 2020-12).
+//! Checks JSON against a schema of docs/reference/schema, with the parts of JSON Schema 2020-12
+//! that these schemas use.
 
 use super::process::text;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
 
-/// What a command printed as JSON, which must be as docs/reference/schema/`name` says; it must have
-/// succeeded.
+/// The JSON that a command printed. The command must have succeeded, and the JSON must fit
+/// docs/reference/schema/`name`.
 #[track_caller]
 pub fn found(output: &Output, name: &str) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -16,7 +16,7 @@ pub fn found(output: &Output, name: &str) -> Value {
     found
 }
 
-/// Asserts that `value` is as docs/reference/schema/`name` says.
+/// Asserts that `value` fits docs/reference/schema/`name`.
 #[track_caller]
 pub fn assert_valid(value: &Value, name: &str) {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/schema"))
@@ -27,7 +27,7 @@ pub fn assert_valid(value: &Value, name: &str) {
     assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
 }
 
-/// `root` has the parts that a schema refers to.
+/// `root` has the parts to which a schema refers.
 fn check(value: &Value, (schema, root): (&Value, &Value), at: &str, faults: &mut Vec<String>) {
     let schema = schema.as_object().expect("a schema is an object");
     for (keyword, given) in schema {

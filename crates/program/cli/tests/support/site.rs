@@ -1,4 +1,4 @@
-//! A centre that runs, and a station of it that the test configures and asks, all through the
+//! A running centre, and a station of it that the test configures and queries, all through the
 //! program.
 
 use super::patience::until;
@@ -8,11 +8,11 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
 
-/// The centre is there from the start, the station when the test starts it.
+/// The centre runs from the start, the station when the test starts it.
 pub struct Site {
     folder: tempfile::TempDir,
     key: String,
-    /// Where the centre is reached.
+    /// The address of the centre.
     pub address: String,
     pub centre: Running,
 }
@@ -22,7 +22,7 @@ impl Site {
         Self::with("")
     }
 
-    /// A centre with these further tables and keys, of which the first are of `[products]`.
+    /// A centre with these further tables and keys, the first of which belong to `[products]`.
     pub fn with(products: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
@@ -47,7 +47,7 @@ impl Site {
         self.centre.kill();
     }
 
-    /// Starts the centre again, after it was killed; its address is another one.
+    /// Starts the centre again after a kill, with another address.
     pub fn start_centre(&mut self) {
         self.centre = Running::start(&["centre", "--config", "centre.toml"], self.folder());
     }
@@ -61,7 +61,7 @@ impl Site {
         self.write_by(&self.address, tables);
     }
 
-    /// Writes the configuration of a station that reaches the centre at `way`.
+    /// Writes the configuration of a station that reaches the centre at the address `way`.
     pub fn write_by(&self, way: &str, tables: &str) {
         let text = format!(
             "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"spool\"\n\
@@ -76,26 +76,26 @@ impl Site {
         Running::start(&["station", "--config", "station.toml", "--until-sent"], self.folder())
     }
 
-    /// A station whose channel takes what is written to the other end of `input`, and that ends
-    /// when that was closed and the centre has all.
+    /// A station whose channel reads what is written to the other end of `input`. It ends when that
+    /// end is closed and the centre has everything.
     pub fn start_from(&self, input: std::io::PipeReader) -> Running {
         let arguments = ["station", "--config", "station.toml", "--until-sent"];
         let mut station = skyhaul(&arguments, self.folder());
         Running::of(station.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()))
     }
 
-    /// A station that goes on.
+    /// A station that keeps running.
     pub fn start_to_stay(&self) -> Running {
         Running::start(&["station", "--config", "station.toml"], self.folder())
     }
 
-    /// Asks the station until `probe` finds what it looks for.
+    /// Asks for the station's status until `probe` returns a value.
     #[track_caller]
     pub fn until<T>(&self, probe: impl Fn(&Value) -> Option<T>) -> T {
         ask_until("station.toml", self.folder(), probe)
     }
 
-    /// Asks the centre until `probe` finds what it looks for.
+    /// Asks for the centre's status until `probe` returns a value.
     #[track_caller]
     pub fn centre_until<T>(&self, probe: impl Fn(&Value) -> Option<T>) -> T {
         ask_until("centre.toml", self.folder(), probe)
@@ -106,8 +106,7 @@ impl Site {
         printed(&["status", "--config", node], self.folder())
     }
 
-    /// The only contact, which must have arrived with every frame of the damaged recording and with
-    /// no other.
+    /// The only contact, which must have arrived with exactly the frames of the damaged recording.
     #[track_caller]
     pub fn assert_whole(&self) -> Value {
         let contacts = self.centre_until(|status| {
@@ -140,7 +139,7 @@ pub fn channel_of(name: &str, keys: &str) -> String {
     format!("[[channel]]\nname = \"{name}\"\ninput = \"file:{}\"\n{keys}", path.display())
 }
 
-/// Asks a node until `probe` finds what it looks for.
+/// Asks for the status of a node until `probe` returns a value.
 #[track_caller]
 fn ask_until<T>(node: &str, folder: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
     let look = || {

@@ -1,5 +1,4 @@
-//! A disk that is slow for one process: what it writes is throttled by a control group of the
-//! kernel's.
+//! A disk that is slow for one process: a control group of the kernel limits its writes.
 
 use super::patience::now;
 use std::fs;
@@ -8,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A control group whose processes write to the disk of a folder at no more than a rate. Goes when
-/// it is dropped; the processes in it must have ended before.
+/// A control group whose processes write to the disk of a folder at no more than a rate. It is
+/// removed when this is dropped; its processes must have ended before.
 pub struct SlowDisk(PathBuf, MutexGuard<'static, ()>);
 
-/// One at a time: two that are slow on one disk wait for each other's.
+/// One at a time: two slow processes on one disk wait for each other.
 static ONE: Mutex<()> = Mutex::new(());
 
 impl SlowDisk {
-    /// Slows the disk below `folder` down to this many bytes a second; or why that cannot be had
-    /// here.
+    /// Slows the disk of `folder` down to this many bytes a second. An error is the reason why this
+    /// cannot be done here.
     pub fn below(folder: &Path, bytes_a_second: u64) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("a disk is slowed down by root alone".to_owned());
@@ -29,7 +28,7 @@ impl SlowDisk {
         {
             (Path::new(V1), "blkio.throttle.write_bps_device", format!("{disk} {bytes_a_second}"))
         } else {
-            // It may stand there already, and where it cannot be had the next line says so.
+            // It may exist already. If it cannot be made, the next line reports it.
             let _ = fs::write(Path::new(V2).join("cgroup.subtree_control"), "+io");
             (Path::new(V2), "io.max", format!("{disk} wbps={bytes_a_second}"))
         };
@@ -42,7 +41,7 @@ impl SlowDisk {
         Ok(this)
     }
 
-    /// A shell's words that put the process into the group, and then run it.
+    /// The words of a shell that put the process into the group and then run it.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("sh");
         let enter =
@@ -51,7 +50,7 @@ impl SlowDisk {
         command
     }
 
-    /// Some file systems write in other processes' names: then nothing is slow.
+    /// Some file systems write in the name of other processes: then nothing is slow.
     fn try_out(&self, folder: &Path, bytes_a_second: u64) -> Result<(), String> {
         let file = folder.join("slow.try");
         let into = format!("of={}", file.display());
@@ -64,7 +63,7 @@ impl SlowDisk {
         if !ended.status.success() {
             return Err(format!("dd: {}", String::from_utf8_lossy(&ended.stderr)));
         }
-        // It was a second's worth.
+        // It was the data of a second.
         if seconds < 0.5 {
             Err("this kernel does not slow the file system down".to_owned())
         } else {
@@ -79,7 +78,7 @@ impl Drop for SlowDisk {
     }
 }
 
-/// The whole disk that a folder is on, as the kernel numbers it.
+/// The number that the kernel gives to the whole disk on which a folder is.
 fn disk_of(folder: &Path) -> Result<String, String> {
     let device = fs::metadata(folder).map_err(|error| error.to_string())?.dev();
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));

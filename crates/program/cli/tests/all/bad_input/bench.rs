@@ -1,4 +1,4 @@
-//! What the tests of bad input start, and how they hold what is told.
+//! The folder and the programs of the tests of bad input, and the checks of their messages.
 
 use super::*;
 
@@ -29,8 +29,8 @@ impl Bench {
         run(arguments, self.folder.path())
     }
 
-    /// Asserts one sentence with `part` and `place`, the exit code, and that the page of messages
-    /// knows both.
+    /// Asserts that one sentence with `part` and `place` was printed, with this exit code, and that
+    /// the page of messages has both.
     #[track_caller]
     pub(super) fn refused(&self, arguments: &[&str], exit: i32, part: &str, place: &str) {
         let error = assert_alone(&self.run(arguments), exit, &[part, place]);
@@ -53,7 +53,7 @@ impl Bench {
         (std::fs::read(self.path("good.bin")).expect("the frames were written"), report)
     }
 
-    /// Makes the key where it is not there.
+    /// Makes the key if it does not exist.
     pub(super) fn fingerprint(&self, key: &str) -> String {
         let arguments: &[&str] =
             if self.path(key).exists() { &["keygen", key, "--show"] } else { &["keygen", key] };
@@ -90,7 +90,7 @@ impl Bench {
         Running::start_logged(arguments, self.folder.path())
     }
 
-    /// The centre, and where it is reached.
+    /// Starts the centre. Returns it with its address.
     pub(super) fn start_centre(&self) -> (Running, String) {
         let mut running = self.start(&["centre", "--config", "centre.toml"]);
         let log = running.log_until("listening on ");
@@ -99,7 +99,7 @@ impl Bench {
     }
 }
 
-/// Frames in which the first packet that begins in one, with a time in it, is changed.
+/// Changes the first packet that begins in a frame and has a time. Returns the frames.
 pub(super) fn with_first_packet(frames: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
     const HAS_TIME: u8 = 0x08;
     let mut frames = frames.to_vec();

@@ -16,7 +16,7 @@ fn begun(ends: &Ends, words: &[&str]) -> Running {
     copying
 }
 
-/// What was told of the one file that failed; the others are there.
+/// The message about the one file that failed. The other files must have arrived.
 #[track_caller]
 fn failed(ended: &Ended, copied: u64) -> Value {
     assert_eq!(ended.code, Some(1), "{}", ended.output);

@@ -10,7 +10,8 @@ use std::fs;
 const TREE: &str =
     "[[class]]\nname = \"bulk\"\nceiling = \"8 Mbit/s\"\n\n[[class]]\nname = \"live\"\n";
 
-/// Whether a file of 2 MB took at least the time that 8 Mbit/s allow; a slow machine takes longer.
+/// Asserts that a file of 2 MB took at least as long as 8 Mbit/s allow. A slow machine takes
+/// longer.
 #[track_caller]
 fn assert_held(account: &Value) {
     let rate = account["rate_bps"].as_u64().unwrap();

@@ -1,5 +1,5 @@
-//! A file of a terabyte that goes on near its end. It is sparse: neither end has room for it, nor
-//! time to read it.
+//! A copy of a file of a terabyte that resumes near the end of the file. The file is sparse:
+//! neither end has room for it, nor time to read it.
 
 use super::{Ends, assert_no_parts, noise};
 use skyhaul_files::{Chunk, SourceStamp, map};
@@ -20,8 +20,8 @@ fn a_copy_of_a_terabyte_resumes_without_reading_the_copied_part_again() {
     }
     source.write_all_at(&tail, SIZE - TAIL as u64).unwrap();
 
-    // What an interrupted copy leaves that has all but the last two chunks. Nobody hashes them
-    // again, so their values may be any.
+    // What an interrupted copy leaves that has all chunks but the last two. Nothing hashes these
+    // chunks again, so their hashes may have any value.
     let chunks = Chunk::of(SIZE);
     let held = chunks.count(SIZE) - 2;
     let part = File::create(ends.path("far/.large.skyhaul-part")).unwrap();

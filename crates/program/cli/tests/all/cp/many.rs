@@ -1,10 +1,10 @@
-//! More than fits: files in a block, copies at a time.
+//! More than the limits allow: files in one block, copies at the same time.
 
 use super::*;
 
 #[test]
 fn more_tiny_files_than_one_block_may_hold_arrive_both_ways() {
-    // Of as many and a few more a block would hold every one, by their bytes.
+    // By its bytes, a block could hold this many of these files, and a few more.
     const FILES: usize = 4_096 + 500;
     let ends = Ends::new(&["--write"]);
     fs::create_dir(ends.path("near/tiny")).unwrap();
@@ -43,7 +43,7 @@ fn a_copy_above_the_limit_of_the_far_end_says_so_and_waits_for_its_turn() {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
     };
-    // Each waits for what its standard input gives.
+    // Each copy waits for data from its standard input.
     let mut held = Vec::new();
     for number in 0..MOST {
         held.push(copy("-", &format!("far:{number}")).spawn().unwrap());

@@ -1,4 +1,4 @@
-//! Under which name what is copied stands.
+//! The names under which copied files and folders are stored.
 
 use super::*;
 
@@ -9,11 +9,11 @@ fn contents(ends: &Ends, name: &str) -> String {
 #[test]
 fn an_uploaded_file_takes_the_given_name_or_goes_into_the_folder_of_that_name() {
     let ends = Ends::new(&["--write"]);
-    // Of different lengths: their times may be the same.
+    // Different lengths, because the modification times may be equal.
     for (name, bytes) in [("a", "a"), ("c", "see")] {
         fs::write(ends.path("near").join(name), bytes).unwrap();
     }
-    // Twice: what is there is found under that name, and not made a folder.
+    // Copied twice: the second copy finds the file under that name, and does not make a folder.
     assert_eq!(ends.copied(&["a", "far:dir/b"])["copied"], 1);
     assert_eq!(ends.copied(&["a", "far:dir/b"])["unchanged"], 1);
     assert_eq!(contents(&ends, "far/dir/b"), "a");

@@ -1,4 +1,4 @@
-//! Receipts that nobody asked for.
+//! Receipts of copies without the flag for them.
 
 use super::{Ends, noise};
 use crate::support::process::{skyhaul, text};
@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 impl Ends {
-    /// Copies a file with `home` for this user's folder.
+    /// Copies a file, with `home` as the home folder of the user.
     fn copy(&self, home: &Path, file: &str, flags: &[&str]) -> std::process::Output {
         let node = format!("far={}", self.address);
         let words = [&[file, "far:"], flags].concat();
@@ -51,7 +51,7 @@ fn a_copy_goes_on_without_receipts_unless_they_were_requested() {
     let ends = Ends::new(&["--write"]);
     let home = tempfile::tempdir().unwrap();
     fs::write(ends.path("near/file"), "a").unwrap();
-    // Nothing can be made below a file.
+    // No folder can be made below a file.
     symlink("/dev/null", home.path().join(".local")).unwrap();
     let output = ends.copy(home.path(), "file", &[]);
     assert!(output.status.success() && ends.path("far/file").exists());

@@ -1,4 +1,4 @@
-//! What a copy says: of a call that nobody answers, of a pipe, of rights.
+//! The output of a copy: about a call that nobody answers, a pipe, permissions.
 
 use super::*;
 use std::net::UdpSocket;

@@ -1,4 +1,4 @@
-//! What is played, and what must arrive of it.
+//! The recordings that are played, and what must arrive of them.
 
 use crate::support::process::printed;
 use crate::support::recordings::{CLEAN, WHOLE_CADUS, expected, hex, recording, sha256};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Two seconds of each recording a second.
+/// Two seconds of each recording are played in a second.
 const PLAYED_AT: &str = "4 Mbit/s";
 const CADU: usize = 1024;
 
@@ -71,7 +71,8 @@ pub struct Player {
 }
 
 impl Player {
-    /// Plays `times` times to `address`, waiting for `pace` before each CADU, then hangs up.
+    /// Plays `times` times to `address`, waits for `pace` before each CADU, and then closes the
+    /// connection.
     pub fn start(address: SocketAddr, times: usize, pace: Duration) -> Self {
         let cadus = fs::read(recording(WHOLE_CADUS)).unwrap();
         let length = (cadus.len() * times) as u64;
@@ -94,7 +95,7 @@ impl Player {
         Self { played, length, thread }
     }
 
-    /// Bytes that the station's system has taken.
+    /// The number of bytes that the station's system has accepted.
     pub fn played(&self) -> u64 {
         self.played.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A station and a centre as processes, wherever the test puts their folders.
+//! A station and a centre as processes, with folders at any place that the test chooses.
 
 use crate::support::node::{self, NODES};
 use crate::support::patience::until;
@@ -15,7 +15,7 @@ pub enum Node {
     Centre,
 }
 
-/// Where the nodes' folders are; left out: on a disk with room.
+/// The folders of the nodes. Without one, the folder is on a disk with room.
 #[derive(Debug, Default)]
 pub struct Folders {
     pub station: Option<PathBuf>,
@@ -94,7 +94,7 @@ impl Site {
         self.children[node as usize].as_ref().expect("it runs").signal(signal);
     }
 
-    /// Waits until a node has said something.
+    /// Waits until a node has logged something.
     pub fn logged(&self, node: Node, part: &str) {
         let log = self.file(&format!("{}.log", node.name()));
         self.wait(part, || {
@@ -102,7 +102,7 @@ impl Site {
         });
     }
 
-    /// Waits until a node has ended by itself: its exit code, and its log.
+    /// Waits until a node has ended by itself. Returns its exit code and its log.
     pub fn ended(&mut self, node: Node) -> (Option<i32>, String) {
         let child = self.children[node as usize].take().expect("it runs");
         let code = child.end().code;
@@ -110,7 +110,7 @@ impl Site {
         (code, log.expect("the node has a log"))
     }
 
-    /// What the station says, once it is as `wanted`.
+    /// Waits until the station's status is as `wanted`, and returns it.
     pub fn station(
         &mut self,
         what: &str,
@@ -122,7 +122,7 @@ impl Site {
         })
     }
 
-    /// What the centre says, once it is as `wanted`.
+    /// Waits until the centre's status is as `wanted`, and returns it.
     pub fn centre(&mut self, what: &str, wanted: impl Fn(&CentreStatus) -> bool) -> CentreStatus {
         self.status(Node::Centre, what, |status| match status {
             NodeStatus::Centre(status) if wanted(&status) => Some(status),
@@ -148,7 +148,7 @@ impl Site {
         found
     }
 
-    /// Looks until there is something.
+    /// Looks again and again until there is a value.
     pub fn wait<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
         until(look, || {
             let states = self.states.each_ref().map(|state| ask(&state.join("status.sock")));

@@ -1,5 +1,5 @@
-//! A file system of its own that can be filled to the last byte: a `tmpfs` in a mount namespace.
-//! The test runs itself again in there.
+//! A small file system that can be filled to the last byte: a `tmpfs` in a mount namespace, in
+//! which the test runs itself again.
 
 use rustix::fs::statvfs;
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What nodes leave free on a file system.
+/// The space that nodes leave free on a file system.
 pub const RESERVE: u64 = 64 << 20;
 
 /// A small file system, and the file that takes its space.
@@ -20,7 +20,7 @@ const PLACE: &str = "SKYHAUL_SMALL_DISK";
 /// Room for what the nodes leave free, and 64 MiB more.
 const SIZE: &str = "size=128m";
 const MOUNT: &str = "mount -t tmpfs -o \"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
-/// Without rights, and with those of root.
+/// Two ways to make the namespace: without root, and as root.
 const WAYS: [&[&str]; 2] = [&["--user", "--map-root-user", "--mount"], &["--mount"]];
 
 /// Runs `body`, part of the test function `name`, with a small file system. No name of another test

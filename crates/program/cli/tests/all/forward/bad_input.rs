@@ -1,4 +1,4 @@
-//! What a forward refuses: the exit code, and the sentence.
+//! What a forward refuses: the exit code and the sentence.
 
 use super::ends::Ends;
 use crate::support::process::{Running, printed, run};

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The server's program; distributions keep it beside others of its release.
+/// The program of the server. Distributions keep it in a folder of its release.
 fn server() -> Option<PathBuf> {
     let releases = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> =
@@ -22,7 +22,7 @@ fn server() -> Option<PathBuf> {
         .find(|path| path.with_file_name("initdb").is_file())
 }
 
-/// The server runs as nobody where this is root, whom it refuses.
+/// As root, the test runs the server as nobody, because the server refuses root.
 fn unprivileged(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);
     if rustix::process::geteuid().is_root() {

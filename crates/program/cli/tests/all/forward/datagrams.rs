@@ -1,4 +1,4 @@
-//! `udp:`: datagrams, those that are late among them.
+//! `udp:`: datagrams, among them late ones.
 
 use super::ends::{Ends, pattern};
 use super::remote::far_listens;
@@ -71,12 +71,12 @@ fn datagrams_that_are_not_allowed_are_reported_once_and_dropped() {
             .contains("the connecting node's rules do not allow it")
     );
     client.send_to(b"second", &place).unwrap();
-    // What was sent is taken before the signal, or lies there unread: it is never sent.
+    // What was sent has been read before the signal, or stays unread and is never sent on.
     ends.near.signal(rustix::process::Signal::INT);
     assert!(ends.near.log_until("datagrams: ").contains("1 sent, 0 received, 0 late"));
 }
 
-/// Statistics of an end, as it tells them every 100 ms.
+/// The statistics that an end prints every 100 ms.
 fn stats(end: &mut Running) -> Value {
     loop {
         let line: Value = serde_json::from_str(&end.line()).unwrap();
@@ -128,7 +128,7 @@ fn datagrams_that_a_slow_line_would_bring_too_late_are_dropped_and_counted() {
     while serde_json::from_str::<Value>(&near.line()).unwrap()["event"] != "node-up" {}
     let client = socket();
     let count = |counters: &Value, name: &str| counters[name].as_u64().unwrap();
-    // Each round waits for news of both ends, which come every 100 ms.
+    // Each round waits for the statistics of both ends, which come every 100 ms.
     let mut told = String::new();
     for _ in 0..ROUNDS_MAX {
         let (here, there) = (stats(&mut near), stats(&mut far));
@@ -152,5 +152,5 @@ fn datagrams_that_a_slow_line_would_bring_too_late_are_dropped_and_counted() {
     panic!("after {ROUNDS_MAX} rounds, datagrams are sent that neither end has counted: {told}");
 }
 
-/// Far longer than it takes: a minute of an idle host.
+/// Far longer than it takes: a minute on an idle host.
 const ROUNDS_MAX: usize = 600;

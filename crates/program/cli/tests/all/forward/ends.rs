@@ -1,4 +1,4 @@
-//! The two ends of a forward as processes, and the programs that are there to go through it.
+//! The two ends of a forward as processes, and the programs whose connections go through it.
 
 use crate::support::process::{Running, text};
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::process::{Command, Output, Stdio};
 pub struct Ends {
     pub far: Running,
     pub near: Running,
-    /// Where the near end says that applications come in, in the order of the flags.
+    /// The addresses at which the near end accepts applications, in the order of the flags.
     pub local: Vec<String>,
 }
 
 impl Ends {
-    /// A near end with the flags of `near`, of which so many are ports here, and a far end named
-    /// `far` with those of `serve`.
+    /// Starts a near end with the flags `near`, of which this many are local ports, and a far end
+    /// named `far` with the flags `serve`.
     pub fn start(serve: &[&str], near: &[&str], ports: usize) -> Self {
         let here = Path::new(".");
         let bind = ["forward", "serve", "--bind", "127.0.0.1:0", "--insecure-test"];
@@ -58,7 +58,7 @@ pub fn find(program: &str) -> Option<std::path::PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Runs a program of others to its end.
+/// Runs another program to its end.
 pub fn program(words: &[&str]) -> Output {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).output().expect("the program starts")
@@ -72,7 +72,7 @@ pub fn printed(words: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Bytes in which any that is lost or out of order shows.
+/// Bytes that show a loss or a change of order.
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place % 251) as u8 ^ (place >> 13) as u8).collect()
 }

@@ -44,7 +44,7 @@ fn a_failed_connection_is_answered_with_the_true_reason() {
     }
 }
 
-/// Agrees on the method, and asks.
+/// Negotiates the method, and sends the request.
 fn ask(proxy: &str, request: &[u8]) -> (TcpStream, [u8; 10]) {
     let mut stream = TcpStream::connect(proxy).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -95,6 +95,6 @@ fn connections_without_a_known_socks_command_are_closed_with_an_answer_if_there_
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     let mut other = TcpStream::connect(&ends.local[0]).unwrap();
     other.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
-    // Closed, or reset where not all was read.
+    // Closed, or reset if not everything was read.
     assert!(matches!(other.read(&mut [0]), Ok(0) | Err(_)));
 }

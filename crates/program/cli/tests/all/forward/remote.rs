@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
-/// Where the far end says that it listens for this one.
+/// The address at which the far end says that it listens for this end.
 pub fn far_listens(ends: &mut Ends) -> String {
     let log = ends.near.log_until("far listens on ");
     let (_, rest) = log.rsplit_once("far listens on ").unwrap();
@@ -40,7 +40,7 @@ fn an_application_at_the_far_node_reaches_a_server_here() {
         assert!(std::fs::read(&got).unwrap() == pattern(web::PAGE));
         std::fs::remove_file(&got).unwrap();
     }
-    // What the far node listened at goes with the session.
+    // The listener at the far node ends with the session.
     ends.near.signal(Signal::INT);
     ends.far.log_until("a caller disconnected");
     until(|| TcpStream::connect(&at).is_err().then_some(()), || "it still listens".to_owned());

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Takes connections, and gives each to a server of its own; gives the target. No server is left
-/// when its connection ends.
+/// Accepts connections and starts a server for each. Returns the target. Each server ends with its
+/// connection.
 fn start(folder: &Path) -> String {
     let path = |name: &str| folder.join(name).display().to_string();
     for name in ["host", "user"] {
@@ -39,7 +39,8 @@ fn start(folder: &Path) -> String {
     target
 }
 
-/// Root's server wants an empty folder for its unprivileged part; elsewhere it needs none.
+/// As root, the server needs an empty folder for its unprivileged part; as another user it needs
+/// none.
 fn can_serve() -> bool {
     let root = rustix::process::geteuid().is_root();
     let can = !root || std::fs::create_dir_all("/run/sshd").is_ok();

@@ -1,4 +1,5 @@
-//! `--transparent`: a router in a namespace diverts what another host sends to addresses behind it.
+//! `--transparent`: a router in a namespace diverts what another host sends to addresses behind the
+//! router.
 
 use super::ends::{are_installed, printed, program};
 use crate::support::process::Running;
@@ -6,7 +7,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Two namespaces joined by a pair of devices, removed however the test ends: a host, and its
-/// router, which has the target's address too.
+/// router, which also has the address of the target.
 struct Hosts {
     router: String,
     host: String,
@@ -21,7 +22,7 @@ impl Drop for Hosts {
 }
 
 impl Hosts {
-    /// `None` where it can't be had; that is said.
+    /// `None` if they cannot be made here; the reason is printed.
     fn new() -> Option<Self> {
         if !are_installed(&["ip", "nft", "python3"]) {
             return None;
@@ -64,7 +65,7 @@ impl Hosts {
         Running::of(Self::command(name, words).stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 
-    /// Diverts what comes from the host; whether the kernel can.
+    /// Diverts what comes from the host. Returns whether the kernel can do it.
     fn divert(&self, port: &str) -> bool {
         let rules = format!(
             "table ip divert {{ chain prerouting {{ type filter hook prerouting priority mangle; \
@@ -83,7 +84,7 @@ impl Hosts {
     }
 }
 
-/// Tells each client from where it came, and what it said.
+/// Sends each client its own address and what it sent.
 const SERVER: &str = "import socket
 s = socket.create_server(('10.99.0.5', 8080))
 print('ready', flush=True)
@@ -93,7 +94,7 @@ while True:
     c.close()
 ";
 
-/// What comes of each address: the server's answer, or how the connection ended.
+/// The result for each address: the answer of the server, or how the connection ended.
 const CLIENT: &str = "import socket
 for host in ['10.99.0.5', '10.98.0.6']:
     try:
@@ -124,7 +125,7 @@ fn connections_that_a_router_diverts_are_made_from_the_far_node_to_where_they_we
         return;
     }
     let client = Hosts::command(&hosts.host, &["python3", "-c", CLIENT]).output().unwrap();
-    // It is the router that the server sees; the address that no rule allows is reset.
+    // The server sees the router. A connection to the address that no rule allows is reset.
     assert_eq!(
         String::from_utf8_lossy(&client.stdout),
         "10.99.0.5 said hello\nConnectionResetError\n"

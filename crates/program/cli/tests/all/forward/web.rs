@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 
-/// What a request's path stands for, or what is put there given back.
+/// The contents for the path of a request, or what was uploaded there.
 pub const PAGE: usize = 3_000_000;
 
 fn serve(stream: impl Read, mut answer: impl Write) {
@@ -26,7 +26,7 @@ fn serve(stream: impl Read, mut answer: impl Write) {
     answer.write_all(&body).unwrap();
 }
 
-/// Serves a number of connections; gives the target.
+/// Serves this number of connections. Returns the target.
 pub fn start(connections: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = listener.local_addr().unwrap().to_string();
@@ -104,7 +104,7 @@ fn curl_sees_a_reset_where_nobody_listens_and_where_the_far_end_allows_nothing()
         let mut ends = Ends::start(allow, &["-L", &format!("0=far:{target}")], 1);
         let url = format!("http://127.0.0.1:{}/", ends.port());
         let failed = program(&["curl", "-sS", "--noproxy", "*", "--max-time", "60", &url]);
-        // 52 and 56 are curl's for an answer without bytes and for a connection that was reset.
+        // The exit codes 52 and 56 of curl mean an empty answer and a connection that was reset.
         assert!(matches!(failed.status.code(), Some(52 | 56)), "{}", text(&failed.stderr));
         for end in [&mut ends.near, &mut ends.far] {
             assert!(end.log_until("cannot connect to").contains(reason));

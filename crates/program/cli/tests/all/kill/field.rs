@@ -24,9 +24,9 @@ const CENTRE: usize = 1;
 
 /// A recording of 1 MiB then lasts eight seconds.
 const PLAYED_AT: &str = "1 Mbit/s";
-/// A pass of eight seconds that is killed every second is over long before.
+/// Longer than a pass of eight seconds takes that is killed every second.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Between two looks.
+/// The time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
 pub struct Field {
@@ -35,7 +35,7 @@ pub struct Field {
     line: SocketAddr,
     stop: Arc<AtomicBool>,
     relay: Option<JoinHandle<()>>,
-    /// `None` where it has ended well by itself.
+    /// `None` if it has ended by itself without a fault.
     nodes: [Option<Running>; 2],
     begun: Instant,
 }
@@ -51,7 +51,7 @@ impl Field {
         };
         let config = RelayConfig {
             seed,
-            // Each station that is started has a port of its own.
+            // Each station gets a port of its own when it starts.
             max_clients: NonZeroU16::MAX,
             idle: Span::from_secs(30),
             ..RelayConfig::new("127.0.0.1:0".parse().unwrap(), centre, link)
@@ -111,7 +111,7 @@ impl Field {
         }
     }
 
-    /// Whether all of the pass, and of those before, has become products.
+    /// Whether this pass and all earlier ones have become products.
     pub fn is_pass_over(&mut self, pass: u64) -> bool {
         self.look();
         self.nodes[STATION].is_none()
@@ -128,7 +128,7 @@ impl Field {
         }
     }
 
-    /// Kills a node and starts it again; `false` where it has ended by itself.
+    /// Kills a node and starts it again. `false` if it has ended by itself.
     pub fn kill(&mut self, number: usize) -> bool {
         let Some(node) = self.nodes[number].take() else { return false };
         drop(node);
@@ -146,7 +146,8 @@ impl Field {
         self.nodes[number] = Some(node::start(NODES[number], self.folder.path(), flags));
     }
 
-    /// No node has ended but a station that has sent everything, and there is time left.
+    /// Asserts that no node has ended except a station that has sent everything, and that there is
+    /// time left.
     fn look(&mut self) {
         for (number, name) in NODES.iter().enumerate() {
             let Some(child) = &mut self.nodes[number] else { continue };
@@ -165,7 +166,7 @@ impl Field {
         }
     }
 
-    /// Contacts whose products are there.
+    /// The contacts whose products exist.
     fn archives(&self) -> usize {
         let Ok(entries) = fs::read_dir(self.path("products")) else { return 0 };
         entries

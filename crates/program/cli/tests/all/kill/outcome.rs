@@ -1,5 +1,5 @@
-//! What lies in the centre's folder of products in the end, against what independent decoders found
-//! in the recordings.
+//! Compares the products in the centre's folder at the end with what independent decoders found in
+//! the recordings.
 
 use crate::support::process::printed;
 use crate::support::recordings::{CLEAN, expected, sha256};
@@ -12,7 +12,7 @@ pub struct Outcome {
     pub contacts: u64,
     pub frames: u64,
     pub products: u64,
-    /// Good frames and their digest, and how many contacts had them.
+    /// The number and the digest of the good frames, and how many contacts had them.
     passes: BTreeMap<(u64, String), u64>,
     /// Digests of packet files, and how many there are of each.
     packet_files: BTreeMap<String, u64>,
@@ -74,8 +74,8 @@ impl Outcome {
         *self.passes.entry((frames, digest)).or_default() += 1;
     }
 
-    /// Each recording has arrived once a pass, frame by frame, and has become the same products
-    /// each time.
+    /// Asserts that each recording has arrived once in each pass, frame by frame, and has become
+    /// the same products each time.
     pub fn compare(&self, passes: u64) {
         let wanted: BTreeMap<(u64, String), u64> = CLEAN
             .iter()

@@ -1,4 +1,4 @@
-//! Servers that say back what they hear, and who asks them.
+//! Servers that send back what they receive, and their clients.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A server that goes on until the test ends.
+/// A server that runs until the test ends.
 pub struct Echo {
     pub address: String,
     accepted: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ impl Echo {
         Self { address, accepted }
     }
 
-    /// Connections that came.
+    /// The number of accepted connections.
     pub fn accepted(&self) -> usize {
         self.accepted.load(Ordering::Relaxed)
     }
@@ -42,10 +42,10 @@ fn back(mut stream: TcpStream) {
     }
 }
 
-/// Whether so many bytes come back whole.
+/// Whether this many bytes come back complete.
 pub fn echoed(address: &str, len: usize) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else { return false };
-    // Far longer than it takes: a connection over a session that is gone is reset before.
+    // Far longer than it takes: a connection of a lost session is reset before.
     stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let Ok(mut writing) = stream.try_clone() else { return false };
     let sent = pattern(len);
@@ -58,12 +58,12 @@ pub fn echoed(address: &str, len: usize) -> bool {
     writer.join().unwrap() && read && got == sent
 }
 
-/// Bytes in which any that is lost or out of order shows.
+/// Bytes that show a loss or a change of order.
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place % 251) as u8 ^ (place >> 13) as u8).collect()
 }
 
-/// A port that nobody had a moment ago.
+/// A port that was unused a moment ago.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -77,7 +77,7 @@ impl Pair {
         (station, centre)
     }
 
-    /// What a node says of itself; nothing while it does not answer.
+    /// The status of a node. `None` while it does not answer.
     pub fn status(&self, name: &str) -> Value {
         let config = format!("{name}.toml");
         let answer = run(&["status", "--config", &config, "--json"], self.folder());
@@ -88,7 +88,8 @@ impl Pair {
         printed(&["status", "--config", &format!("{name}.toml")], self.folder())
     }
 
-    /// Where the station's first forward takes applications, once the line is open.
+    /// The address at which the first forward of the station accepts applications, when the line is
+    /// open.
     pub fn listening(&self) -> String {
         let look = || {
             let status = self.status("station");
@@ -99,8 +100,8 @@ impl Pair {
         until(look, || self.state())
     }
 
-    /// The products of the only contact, once they are there: packets and hash of each. Their names
-    /// have the time when they were made.
+    /// Waits for the products of the only contact. Returns the number of packets and the hash of
+    /// each. The names of the products contain the time when they were made.
     pub fn products(&self) -> Vec<(u64, String)> {
         let look = || {
             let status = self.status("centre");
@@ -132,7 +133,7 @@ impl Pair {
         clients.admitted + clients.refused_datagrams
     }
 
-    /// What a failure shows.
+    /// The text that a failure shows.
     pub fn state(&self) -> String {
         let shown = NODES.map(|name| {
             let shown = run(&["status", "--config", &format!("{name}.toml")], self.folder());

@@ -1,4 +1,4 @@
-//! A recording of VDIF that a station streams, and what the centre has of it.
+//! A recording of VDIF that a station streams, and the files that the centre has of it.
 
 use skyhaul_streams::Synthesis;
 use std::fs;
@@ -18,8 +18,8 @@ impl Scan {
         Self(bytes)
     }
 
-    /// Files of `folder` that have all of it and nothing else; parts of those that broke off are
-    /// none.
+    /// The files of `folder` that have the whole recording and nothing else. Parts of interrupted
+    /// streams do not count.
     pub fn copies(&self, folder: &Path) -> usize {
         let Ok(entries) = fs::read_dir(folder) else { return 0 };
         let paths = entries.map(|entry| entry.unwrap().path());

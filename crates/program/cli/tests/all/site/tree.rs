@@ -1,4 +1,4 @@
-//! A folder with files of many sizes, and what is in one.
+//! A folder with files of many sizes, and the contents of a folder.
 
 use super::echo::pattern;
 use std::collections::BTreeMap;
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 pub struct Tree(PathBuf);
 
-/// Lengths of the files: none, few, many in a block, and some of many blocks.
+/// Lengths of the files: empty ones, small ones of which a block holds many, and some of many
+/// blocks.
 const LENGTHS: [usize; 12] =
     [0, 1, 1_000, 5_000, 20_000, 70_000, 130_000, 131_073, 300_000, 500_000, 700_000, 1_500_000];
 
@@ -38,8 +39,8 @@ impl Tree {
         fs::remove_file(self.0.join("deep/er/file-2")).unwrap();
     }
 
-    /// Every file with its bytes; what is not there has none, and what is not whole has a name that
-    /// tells it.
+    /// Every file with its bytes. A missing folder has no files, and the name of an unfinished file
+    /// shows that it is unfinished.
     pub fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let (mut found, mut waiting) = (BTreeMap::new(), vec![self.0.clone()]);
         while let Some(folder) = waiting.pop() {

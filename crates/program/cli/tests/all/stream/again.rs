@@ -1,4 +1,4 @@
-//! Streams whose session is lost.
+//! Streams that lose their session.
 
 use super::{Ends, PATIENT, arguments, summary};
 use crate::support::node::free_address;
@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// Files of the far end whose names end like this.
+/// The files of the far end whose names end in this.
 fn files(ends: &Ends, end: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(ends.path("far")).unwrap().map(|entry| entry.unwrap().path());
     let fitting = |path: &PathBuf| path.to_str().is_some_and(|path| path.ends_with(end));
@@ -37,10 +37,10 @@ impl Live {
         Self { sending, sender: UdpSocket::bind("127.0.0.1:0").unwrap(), source }
     }
 
-    /// Sends until something has come to so many files.
+    /// Sends until this many files have received something.
     fn until_in(&self, count: usize, ends: &Ends) {
         let arrived = || {
-            // Where nobody listens for the moment it is refused.
+            // A datagram is refused while nobody listens.
             let _ = self.sender.send_to(&[1; 64], &self.source);
             (files(ends, ".raw.skyhaul-part").len() == count).then_some(())
         };
@@ -62,7 +62,7 @@ fn a_live_source_continues_in_another_file_after_a_lost_session() {
     assert_eq!(ended.code, Some(0), "{}", ended.output);
     assert_eq!(ended.output.matches("\"event\":\"lost\"").count(), 1, "{}", ended.output);
     summary(&ended.output);
-    // What broke off keeps its part; the further one has its name.
+    // The interrupted file keeps its part; the next file has a name of its own.
     assert_eq!((files(&ends, ".raw").len(), files(&ends, ".raw.skyhaul-part").len()), (1, 1));
 }
 
