@@ -180,17 +180,14 @@ impl Channel {
         events: &mut VecDeque<ChannelEvent>,
     ) -> Result<(), ChannelPeerError> {
         let Arrived { key, place, arrival, content, cost } = arrived;
-        let is_of_channel = matches!(content, ChannelContent::Reset { .. });
-        // An end that was asked forgets an ended channel, and its flows have no order among each
-        // other: only in one flow nothing comes behind the end.
-        if self.recv.ended && !is_of_channel {
-            return match (arrival, &content) {
-                (_, ChannelContent::Expendable(_)) => {
+        // Behind its finish message the far end may only reset; expendable bytes may be late.
+        if self.recv.ended && !matches!(content, ChannelContent::Reset { .. }) {
+            return match content {
+                ChannelContent::Expendable(_) => {
                     events.push_back(ChannelEvent::Missed);
                     Ok(())
                 }
-                (Arrival::InOrder, _) => Err(ChannelPeerError::OutOfPlace(key)),
-                (Arrival::AnyOrder, _) => Ok(()),
+                _ => Err(ChannelPeerError::OutOfPlace(key)),
             };
         }
         let awaits_answer = self.opener == Opener::Here && !self.accepted;
