@@ -2,8 +2,8 @@
 //!
 //! The thread of a node must never wait for the interpreter. It holds locks for which a Python
 //! thread may wait while that thread has the interpreter: both would wait for ever. A busy
-//! interpreter would also delay the line. So the node's thread leaves its calls into Python (wake an
-//! event loop, release a buffer) to the keeper.
+//! interpreter would also delay the line. So the node's thread leaves its calls into Python (wake
+//! an event loop, release a buffer) to the keeper.
 //!
 //! The queue is bounded: it holds each task at most once, and no more buffers than there are blocks
 //! in flight.
