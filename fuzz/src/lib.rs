@@ -11,6 +11,7 @@ mod files;
 mod forward;
 mod offload;
 mod one_way;
+mod pairing;
 mod probe;
 mod products;
 mod repair;
@@ -31,6 +32,7 @@ pub use files::files;
 pub use forward::forward;
 pub use offload::offload_packets;
 pub use one_way::one_way;
+pub use pairing::{address_book, pairing};
 pub use probe::{probe, tcp_sockets};
 pub use products::{
     common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table,
@@ -73,6 +75,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "offload_packets", body: offload_packets, rounds: 100_000 },
     Target { name: "one_way", body: one_way, rounds: 20_000 },
+    Target { name: "pairing", body: pairing, rounds: 2_000 },
+    Target { name: "address_book", body: address_book, rounds: 5_000 },
     Target { name: "packed_records", body: packed_records, rounds: 100_000 },
     Target { name: "packet_scan", body: packet_scan, rounds: 20_000 },
     Target { name: "packets", body: packets, rounds: 200_000 },

@@ -1,5 +1,6 @@
 //! The subcommands, one a file.
 
+mod book;
 mod centre;
 mod classes;
 mod config;
@@ -12,11 +13,14 @@ mod gaps;
 mod generate;
 mod ip;
 mod keygen;
+mod knock;
 mod lab;
+mod node;
 mod node_socket;
 mod one_way;
 mod output;
 mod packets;
+mod pair;
 mod path;
 mod perf;
 mod probe;
@@ -72,8 +76,15 @@ pub enum Command {
     /// Runs experiments over emulated lines and checks their figures.
     #[command(subcommand)]
     Lab(lab::Lab),
+    /// Keeps the address book: names of far nodes, their addresses and keys.
+    #[command(subcommand)]
+    Node(node::NodeCommand),
     /// Shows packet files, or exports them as JSON, CSV or Parquet.
     Packets(packets::PacketsCommand),
+    /// Makes two nodes known to each other by a short code.
+    ///
+    /// Both ends then have each other's key and name in their address books.
+    Pair(pair::Pair),
     /// Lists and changes the paths of a running station.
     #[command(subcommand)]
     Path(path::PathCommand),
@@ -156,7 +167,9 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Generate(command) => generate::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
         Command::Lab(command) => lab::run(&command, out),
+        Command::Node(command) => node::run(&command, out),
         Command::Packets(command) => packets::run(&command, out),
+        Command::Pair(command) => pair::run(&command, out),
         Command::Path(command) => path::run(command, out),
         Command::OneWay(command) => one_way::run(command, out),
         Command::Perf(command) => perf::run(command, out),

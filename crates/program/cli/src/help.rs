@@ -35,12 +35,13 @@ fn template(command: &Command) -> String {
 }
 
 /// A test holds that each command is in exactly one group.
-const GROUPS: [Group; 6] = [
+const GROUPS: [Group; 7] = [
     Group { task: "Move data", commands: &["cp", "sync", "files", "forward", "stream", "one-way"] },
     Group {
         task: "Capture and decode",
         commands: &["decode", "packets", "rdr", "replay", "generate"],
     },
+    Group { task: "Know far nodes", commands: &["pair", "node"] },
     Group { task: "Run a node", commands: &["station", "centre", "keygen", "config"] },
     Group { task: "Look at a node", commands: &["status", "gaps", "path"] },
     Group { task: "Measure a line", commands: &["probe", "perf", "why", "tune"] },

@@ -65,6 +65,11 @@ impl ConfigError {
         Self::content(file, None, what, "give the path of a station.toml or centre.toml")
     }
 
+    /// No one line of the file is to blame.
+    pub(super) fn of_file(file: &Path, what: String, help: &str) -> Self {
+        Self::content(file, None, what, help)
+    }
+
     pub(super) fn both_kinds(file: &Path) -> Self {
         let what = "the file has tables of a station and of a centre".to_owned();
         let help = "keep [centre], [line], [spool], [[channel]] for a station, or [listen], \

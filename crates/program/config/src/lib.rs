@@ -1,4 +1,5 @@
-//! The configuration of a node: `station.toml` and `centre.toml`.
+//! The configuration of a node: `station.toml` and `centre.toml`; and `nodes.toml`, the address book
+//! of the command line.
 //!
 //! Reading is parsing: a configuration that was read can be used without further checks. Unknown
 //! keys, wrong units and contradictions are refused with file, line and what to write instead. Each
@@ -24,6 +25,7 @@
 //! # Ok::<(), skyhaul_config::ConfigError>(())
 //! ```
 
+mod book;
 mod centre;
 mod channel;
 mod channel_error;
@@ -48,6 +50,7 @@ mod streams;
 mod sync;
 mod time;
 
+pub use book::{AddressBook, BookAddresses, BookChangeError, BookKeys, BookPeer};
 pub use centre::{CentreConfig, Listen, PeerEntry, SessionLimits, Store};
 pub use channel::{Channel, Compress, MissionRef};
 pub use delivery::{Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, ExpeditedEntry};
@@ -129,9 +132,13 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     }
 }
 
-/// Every table and key of both kinds of file, in the order of the documentation.
-pub fn reference() -> [(&'static str, &'static [ConfigTable]); 2] {
-    [("station.toml", station::TABLES), ("centre.toml", centre::TABLES)]
+/// Every table and key of the kinds of file, in the order of the documentation.
+pub fn reference() -> [(&'static str, &'static [ConfigTable]); 3] {
+    [
+        ("station.toml", station::TABLES),
+        ("centre.toml", centre::TABLES),
+        ("nodes.toml", book::TABLES),
+    ]
 }
 
 /// 1 MiB: a thousand channels with room for comments.

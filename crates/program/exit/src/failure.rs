@@ -65,6 +65,11 @@ impl Failure {
         self.what = format!("{}, {place}", self.what);
         self
     }
+    /// The same failure, whose remedy begins with a guess.
+    pub fn suggesting(mut self, guess: &str) -> Self {
+        self.help = format!("{guess} Or {}", self.help);
+        self
+    }
     /// The code that the program ends with.
     pub fn exit(&self) -> Exit {
         self.exit

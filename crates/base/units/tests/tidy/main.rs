@@ -268,6 +268,7 @@ const SANS_IO: &[&str] = &[
     "probe",
     "forward",
     "files",
+    "pairing",
     "streams",
     "channels",
     "records",
@@ -347,6 +348,7 @@ const USES: &[(&str, &[&str])] = &[
     ("python", &["units", "ccsds", "level0", "node"]),
     ("files-io", &["units", "transport", "net", "files"]),
     ("streams", &["units"]),
+    ("pairing", &["units", "identity"]),
     ("streams-io", &["units", "net", "streams"]),
     ("emulator", &["units", "exit", "link", "net"]),
     ("exit", &[]),
@@ -465,6 +467,7 @@ const USES: &[(&str, &[&str])] = &[
             "files-io",
             "streams",
             "streams-io",
+            "pairing",
         ],
     ),
 ];

@@ -12,7 +12,7 @@ mod survey;
 mod sweep;
 mod words;
 
-use skyhaul_exit::{Exit, Failure};
+use skyhaul_exit::Failure;
 use std::io::Write;
 
 /// The arguments of `skyhaul probe`.
@@ -87,15 +87,5 @@ fn unwritable(path: &std::path::Path, source: std::io::Error) -> Failure {
         &path.display().to_string(),
         "name another one",
         source,
-    )
-}
-
-/// A name or address that leads nowhere.
-fn unknown_host(host: &str, why: &str) -> Failure {
-    let what = format!("`{host}` has no address ({why})");
-    Failure::new(
-        Exit::Usage,
-        &what,
-        "give a name or address, with a port as in 192.0.2.7:4720 or [2001:db8::1]:4720",
     )
 }

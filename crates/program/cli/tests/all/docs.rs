@@ -6,7 +6,7 @@
 //! bottom; the checkout's `testdata` is in it.
 
 use crate::support::help::listed_commands;
-use crate::support::process::{printed, text};
+use crate::support::process::{skyhaul, text};
 use std::path::Path;
 use std::process::Command;
 
@@ -104,7 +104,12 @@ fn output(command: &str, folder: &Path) -> String {
     else {
         panic!("`{command}`: pages run this program only");
     };
-    printed(arguments, folder)
+    // The pages' own user: what they write is in the folder of the page.
+    let config = folder.join("config");
+    let output = skyhaul(arguments, folder).env("XDG_CONFIG_HOME", config).output();
+    let output = output.expect("the program starts");
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
 }
 
 /// The fences of a page: what stands behind the opening marks, and the body.

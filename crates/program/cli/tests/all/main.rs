@@ -11,6 +11,7 @@ mod shared;
 mod support;
 
 mod bad_input;
+mod book;
 mod commands;
 mod copies;
 mod cp;
@@ -32,6 +33,7 @@ mod log;
 mod nodes;
 mod one_way;
 mod packets;
+mod pair;
 mod pauses;
 mod perf;
 mod probe;

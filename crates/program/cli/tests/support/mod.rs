@@ -17,3 +17,4 @@ pub mod refusal;
 pub mod schema;
 pub mod site;
 pub mod slow_disk;
+pub mod user;

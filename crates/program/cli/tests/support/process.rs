@@ -11,7 +11,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output,
 pub fn skyhaul(arguments: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_skyhaul"));
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
-    command.env_remove("HOME").env_remove("XDG_STATE_HOME");
+    command.env_remove("HOME").env_remove("XDG_STATE_HOME").env_remove("XDG_CONFIG_HOME");
     command
 }
 

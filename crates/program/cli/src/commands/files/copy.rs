@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
         more.
 
 Example:
+  skyhaul cp pass-17/ notes.txt far:incoming
   skyhaul cp pass-17/ notes.txt far:incoming --node far=198.51.100.1:4740 --key here.key --peer \
   SHA256:…
   skyhaul cp 'far:products/*.h5' . --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
@@ -55,8 +56,8 @@ pub struct Cp {
 #[derive(clap::Args)]
 pub struct Flags {
     /// The far node: its name here, and its address. Repeat it with the same name for further
-    /// addresses: the session uses all of them.
-    #[arg(long, value_name = "NAME=ADDR", required = true)]
+    /// addresses: the session uses all of them. Default: as in the address book.
+    #[arg(long, value_name = "NAME=ADDR")]
     node: Vec<String>,
     /// Limits the rate of the file contents.
     #[arg(long, value_name = "RATE")]

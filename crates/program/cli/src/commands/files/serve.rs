@@ -105,7 +105,7 @@ struct Desk {
 /// # Errors
 /// The address, the keys or the folder cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
-    let accepted = command.keys.read(command.bind.iter().copied())?;
+    let accepted = command.keys.of_server(command.bind.iter().copied())?;
     let place = Directory::open(&command.root).map_err(|source| {
         let help = "give --root an existing folder that this user can read";
         Failure::io(

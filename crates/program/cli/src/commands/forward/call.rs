@@ -2,8 +2,10 @@
 
 use super::notices::Notices;
 use super::plan::{ForwardPlan, PreparedForwards};
+use crate::commands::far::{self, DefaultPort, FarPlace};
 use crate::commands::ip::IpVersion;
-use crate::commands::perf::keys::Keys;
+use crate::commands::knock;
+use crate::commands::perf::keys::{Accepted, Keys};
 use crate::commands::perf::line::LineFlags;
 use crate::commands::perf::{self, LaneFlags};
 use crate::commands::signals;
@@ -14,7 +16,7 @@ use skyhaul_quic::{EndpointConfig, Fingerprint};
 use skyhaul_sessions::SocketId;
 use skyhaul_units::Duration;
 use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 /// The arguments of `skyhaul forward`.
@@ -23,8 +25,8 @@ pub struct ForwardArguments {
     #[command(flatten)]
     forwards: ForwardPlan,
     /// A far node: its name here, and its address. Repeat it with the same name for further
-    /// addresses: the session uses all of them.
-    #[arg(long, value_name = "NAME=ADDR", required = true)]
+    /// addresses: the session uses all of them. Default: as in the address book.
+    #[arg(long, value_name = "NAME=ADDR")]
     node: Vec<NodeAddress>,
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "forward")]
@@ -65,10 +67,13 @@ impl FromStr for NodeAddress {
 /// # Errors
 /// An address, port or key cannot be used; the far node does not answer or refuses.
 pub fn run(command: &ForwardArguments, out: &mut dyn Write) -> Result<(), Failure> {
-    let addresses =
-        command.node.iter().map(|node| resolve(&node.address)).collect::<Result<Vec<_>, _>>()?;
-    let accepted = command.keys.read(addresses.iter().copied())?;
-    let nodes = command.nodes(&accepted.peers, &addresses)?;
+    let places = command.places()?;
+    let addresses: Vec<SocketAddr> =
+        places.iter().flat_map(|(_, place)| place.addresses.iter().copied()).collect();
+    let known: Vec<Fingerprint> =
+        places.iter().flat_map(|(_, place)| place.keys.iter().copied()).collect();
+    let accepted = command.keys.of_far(&known, addresses.iter().copied())?;
+    let nodes = command.nodes(&accepted, &places)?;
     let PreparedForwards { forwarding: Forwarding { listens, remotes, .. }, classes } =
         command.forwards.plan(&nodes)?;
     let stats = super::interval(command.stats)?;
@@ -89,11 +94,7 @@ pub fn run(command: &ForwardArguments, out: &mut dyn Write) -> Result<(), Failur
     for remote in &addresses {
         let path = command.line.path(IpVersion::of(*remote))?;
         let config = EndpointConfig::new(accepted.own.clone(), path, clock.std_start());
-        let local: SocketAddr = match remote {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        configs.push((perf::bind(local)?, config));
+        configs.push((perf::bind(far::any_port(*remote))?, config));
     }
     let mut driver = perf::driver(configs, &LaneFlags::default(), clock)?;
     let stop = signals::stop_flag()?;
@@ -112,39 +113,69 @@ fn announce(forwarder: &Forwarder, notices: &Notices, out: &mut dyn Write) -> Re
 }
 
 impl ForwardArguments {
-    /// The nodes; each socket has one of the addresses, which are in the order of `--node`.
+    /// The nodes of `--node`, in their order, and those of the address book that forwards name.
+    fn places(&self) -> Result<Vec<(String, FarPlace)>, Failure> {
+        let mut places: Vec<(String, FarPlace)> = Vec::new();
+        for NodeAddress { name, address } in &self.node {
+            let place = far::find(address, DefaultPort::None { example: "198.51.100.1:4730" })?;
+            match places.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => known.join(place),
+                None => places.push((name.clone(), place)),
+            }
+        }
+        for (name, place) in &mut places {
+            place.complete(name, &self.keys)?;
+        }
+        for name in self.forwards.nodes()? {
+            if places.iter().all(|(known, _)| *known != name) {
+                let port = DefaultPort::None { example: "198.51.100.1:4730" };
+                places.push((name.clone(), far::in_book(&name, &self.keys, port)?));
+            }
+        }
+        if places.is_empty() {
+            let help = "write `=NODE` after the port, or give --node";
+            return Err(Failure::new(Exit::Usage, "no far node is named", help));
+        }
+        Ok(places)
+    }
+
+    /// The nodes; each socket has one of the addresses, which are in the order of `places`.
     fn nodes(
         &self,
-        peers: &[Fingerprint],
-        addresses: &[SocketAddr],
+        accepted: &Accepted,
+        places: &[(String, FarPlace)],
     ) -> Result<Vec<ForwardNode>, Failure> {
+        let mut socket = 0;
         let mut nodes: Vec<ForwardNode> = Vec::new();
-        for (place, (NodeAddress { name, .. }, remote)) in
-            self.node.iter().zip(addresses).enumerate()
-        {
-            let at = (SocketId(place), *remote);
-            if let Some(known) = nodes.iter_mut().find(|node| node.name == *name) {
-                known.addresses.push(at);
-                continue;
-            }
-            // Everyone has the test key.
-            let peer = if self.keys.is_insecure() { peers.first() } else { peers.get(nodes.len()) };
-            let peer = *peer.ok_or_else(|| {
+        for (index, (name, place)) in places.iter().enumerate() {
+            let addresses = place.addresses.iter().map(|remote| {
+                socket += 1;
+                (SocketId(socket - 1), *remote)
+            });
+            let addresses = addresses.collect();
+            let peer = if self.keys.is_insecure() {
+                // Everyone has the test key.
+                accepted.peers.first().copied()
+            } else if self.keys.needs_peer() {
+                let own = accepted.own.clone();
+                let of_node = Accepted { own, peers: place.keys.clone() };
+                match of_node.peers.is_empty() {
+                    true => None,
+                    false => {
+                        let first = place.addresses[0];
+                        let path = self.line.path(IpVersion::of(first))?;
+                        Some(knock::shown_key(&of_node, path, first)?)
+                    }
+                }
+            } else {
+                accepted.peers.get(index).copied()
+            };
+            let peer = peer.ok_or_else(|| {
                 let what = format!("the key of the far node `{name}` is missing");
                 Failure::new(Exit::Usage, &what, "give --peer once for each node, in their order")
             })?;
-            nodes.push(ForwardNode { name: name.clone(), peer, addresses: vec![at] });
+            nodes.push(ForwardNode { name: name.clone(), peer, addresses });
         }
         Ok(nodes)
     }
-}
-
-fn resolve(address: &str) -> Result<SocketAddr, Failure> {
-    let help = "give a host and a port, such as 198.51.100.1:4730";
-    let mut found = address.to_socket_addrs().map_err(|error| {
-        Failure::new(Exit::Usage, &format!("`{address}` is not found ({error})"), help)
-    })?;
-    found
-        .next()
-        .ok_or_else(|| Failure::new(Exit::Usage, &format!("`{address}` has no address"), help))
 }

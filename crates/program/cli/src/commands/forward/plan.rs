@@ -63,18 +63,10 @@ impl ForwardPlan {
     /// # Errors
     /// The file cannot be read or used; a node or class is not known.
     pub fn plan(&self, nodes: &[ForwardNode]) -> Result<PreparedForwards, Failure> {
-        let (classes, tables) = match &self.config {
-            Some(path) => file::read_near(path)?,
-            None => (ClassesConfig::default(), Vec::new()),
-        };
+        let (classes, tables) = self.tables()?;
         let classes = file::tree(&classes)?;
         let mut plan = PreparedForwards { forwarding: Forwarding::default(), classes };
-        let locals = self.local.iter().cloned().map(What::Local);
-        let remotes = self.remote.iter().cloned().map(What::Remote);
-        let socks = self.socks.iter().cloned().map(What::Socks);
-        let transparent = self.transparent.iter().cloned().map(What::Transparent);
-        let flags = locals.chain(remotes).chain(socks).chain(transparent).map(ForwardTable::of);
-        for table in flags.chain(tables) {
+        for table in tables {
             self.add(&mut plan, table, nodes)?;
         }
         if plan.forwarding.listens.is_empty() && plan.forwarding.remotes.is_empty() {
@@ -83,6 +75,35 @@ impl ForwardPlan {
             return Err(Failure::new(Exit::Usage, "no forward is given", help));
         }
         Ok(plan)
+    }
+
+    /// The nodes that forwards name, each once.
+    ///
+    /// # Errors
+    /// The file cannot be read or used.
+    pub fn nodes(&self) -> Result<Vec<String>, Failure> {
+        let (_, tables) = self.tables()?;
+        let mut names: Vec<String> = Vec::new();
+        for name in tables.iter().filter_map(|table| table.what.node()) {
+            if names.iter().all(|known| known != name) {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// The classes of the file, and the forwards of the flags and the file.
+    fn tables(&self) -> Result<(ClassesConfig, Vec<ForwardTable>), Failure> {
+        let (classes, tables) = match &self.config {
+            Some(path) => file::read_near(path)?,
+            None => (ClassesConfig::default(), Vec::new()),
+        };
+        let locals = self.local.iter().cloned().map(What::Local);
+        let remotes = self.remote.iter().cloned().map(What::Remote);
+        let socks = self.socks.iter().cloned().map(What::Socks);
+        let transparent = self.transparent.iter().cloned().map(What::Transparent);
+        let flags = locals.chain(remotes).chain(socks).chain(transparent).map(ForwardTable::of);
+        Ok((classes, flags.chain(tables).collect()))
     }
 
     fn add(

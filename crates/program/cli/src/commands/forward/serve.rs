@@ -62,7 +62,7 @@ pub struct Serve {
 /// # Errors
 /// The address, the keys or the rules cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
-    let accepted = command.keys.read(command.bind.iter().copied())?;
+    let accepted = command.keys.of_server(command.bind.iter().copied())?;
     let setup = command.setup()?;
     super::raise_descriptors();
     let clock = Clock::start();

@@ -14,7 +14,9 @@ use super::line::LineFlags;
 use super::load::{Load, LoadArguments};
 use super::one_way;
 use super::report::{LossDetail, Report};
+use crate::commands::far::{self, DefaultPort};
 use crate::commands::ip::IpVersion;
+use crate::commands::knock;
 use crate::commands::one_way::line::LossArguments;
 use crate::commands::signals;
 use plan::{AddressPair, PathTransport, SendPlan};
@@ -22,10 +24,9 @@ use run::PlanRunner;
 use share::{ClassLoad, Shares};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::{Clock, TcpConfig};
-use skyhaul_quic::EndpointConfig;
+use skyhaul_quic::{EndpointConfig, Fingerprint};
 use skyhaul_units::Duration;
 use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul perf send`.
@@ -42,7 +43,8 @@ Example:
   --insecure-test
   skyhaul perf send --to 192.0.2.1:4720 --one-way pass.key --rate 20mbit --loss 5% --burst 8")]
 pub struct Send {
-    /// The serving end: an address or a name, and a port.
+    /// The serving end: an address or a name, and a port; or a node of the address book, `NAME` or
+    /// `NAME:PORT`, of which the first address is used.
     #[arg(long, value_name = "ADDR", required_unless_present = "path")]
     to: Option<String>,
     /// A path from a local address (port 0: any) to a remote one, instead of --to; can be repeated.
@@ -100,6 +102,8 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
 /// A run whose addresses and sizes have been looked at.
 struct Setup<'a> {
     pairs: Vec<AddressPair>,
+    /// The far end's keys, if it is a node of the address book.
+    known: Vec<Fingerprint>,
     load: Load,
     shares: Option<Shares>,
     transport: PathTransport,
@@ -122,8 +126,10 @@ pub fn short(
     line: &LineFlags,
     keys: &Keys,
 ) -> Result<Report, Failure> {
+    let (pair, known) = found(to)?;
     let setup = Setup {
-        pairs: vec![pair_to(to)?],
+        pairs: vec![pair],
+        known,
         load: Load::lasting(duration),
         shares: None,
         transport: PathTransport::Udp,
@@ -137,10 +143,12 @@ pub fn short(
 
 /// Sends, and returns the report.
 fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
-    let accepted = setup.keys.read(setup.pairs.iter().map(|pair| pair.remote))?;
-    let [peer] = accepted.peers[..] else {
+    let accepted = setup.keys.of_far(&setup.known, setup.pairs.iter().map(|pair| pair.remote))?;
+    if accepted.peers.len() > 1 && setup.known.is_empty() {
         return Err(Failure::new(Exit::Usage, "a sender connects to one node", "give --peer once"));
-    };
+    }
+    let first = setup.pairs[0].remote;
+    let peer = knock::shown_key(&accepted, setup.line.path(IpVersion::of(first))?, first)?;
     let clock = Clock::start();
     let mut configs = Vec::new();
     for pair in &setup.pairs {
@@ -178,8 +186,10 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
 
 impl Send {
     fn setup(&self) -> Result<Setup<'_>, Failure> {
+        let (pairs, known) = self.connections()?;
         Ok(Setup {
-            pairs: self.connections()?,
+            pairs,
+            known,
             load: self.load.load()?,
             shares: Shares::of(&self.class)?,
             transport: self.transport,
@@ -202,8 +212,8 @@ impl Send {
     }
 
     /// Both ends of each connection: as many with the same addresses as there are lanes.
-    fn connections(&self) -> Result<Vec<AddressPair>, Failure> {
-        let pairs = self.addresses()?;
+    fn connections(&self) -> Result<(Vec<AddressPair>, Vec<Fingerprint>), Failure> {
+        let (pairs, known) = self.addresses()?;
         let lanes = self.lanes.count();
         if self.transport == PathTransport::Tcp && self.lanes.lanes.is_some() {
             let what = "lanes need UDP";
@@ -217,31 +227,24 @@ impl Send {
                 "give port 0: each lane takes a free one",
             ));
         }
-        Ok(pairs.into_iter().flat_map(|pair| core::iter::repeat_n(pair, lanes)).collect())
+        let each = |pair| core::iter::repeat_n(pair, lanes);
+        Ok((pairs.into_iter().flat_map(each).collect(), known))
     }
 
-    fn addresses(&self) -> Result<Vec<AddressPair>, Failure> {
+    fn addresses(&self) -> Result<(Vec<AddressPair>, Vec<Fingerprint>), Failure> {
         if !self.path.is_empty() {
-            return Ok(self.path.clone());
+            return Ok((self.path.clone(), Vec::new()));
         }
-        Ok(vec![pair_to(self.to.as_deref().unwrap_or_default())?])
+        let (pair, known) = found(self.to.as_deref().unwrap_or_default())?;
+        Ok((vec![pair], known))
     }
 }
 
-/// From any address of this host to `to`.
-fn pair_to(to: &str) -> Result<AddressPair, Failure> {
-    let help = "give a host and a port, such as 192.0.2.1:4710";
-    let mut found = to.to_socket_addrs().map_err(|error| {
-        Failure::new(Exit::Usage, &format!("`{to}` is not found ({error})"), help)
-    })?;
-    let remote = found
-        .next()
-        .ok_or_else(|| Failure::new(Exit::Usage, &format!("`{to}` has no address"), help))?;
-    let local = match remote {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    Ok(AddressPair { local, remote })
+/// From any address of this host to `to`, which may be a node of the address book.
+fn found(to: &str) -> Result<(AddressPair, Vec<Fingerprint>), Failure> {
+    let place = far::find(to, DefaultPort::None { example: "192.0.2.1:4710" })?;
+    let remote = place.addresses[0];
+    Ok((AddressPair { local: far::any_port(remote), remote }, place.keys))
 }
 
 /// By then a queue of several seconds has drained, and lost symbols have been recovered.

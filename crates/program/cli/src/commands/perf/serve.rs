@@ -88,7 +88,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         let help = format!("give {WINDOW_MIN} to {}", super::WINDOW);
         return Err(Failure::new(Exit::Usage, &what, &help));
     }
-    let accepted = command.keys.read(command.bind.iter().copied())?;
+    let accepted = command.keys.of_server(command.bind.iter().copied())?;
     let clock = Clock::start();
     let mut configs = Vec::new();
     for address in &command.bind {

@@ -1,6 +1,7 @@
 //! The far end of the measuring commands: its flags, and the connection to it.
 
-use super::{PORT, tell, unknown_host};
+use super::{PORT, tell};
+use crate::commands::far::{self, DefaultPort};
 use crate::commands::signals;
 use serde::Serialize;
 use skyhaul_exit::{Exit, Failure};
@@ -11,14 +12,15 @@ use skyhaul_probe::{NearError, ProbeClient};
 use skyhaul_probe_io::{HostCapacity, HostFiles, SocketLine, calibrate};
 use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 use std::io::Write;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A far end, and how to reach it.
 #[derive(clap::Args)]
 pub struct FarFlags {
-    /// The host of `skyhaul probe serve`: a name or address, with a port if it is not 4720.
+    /// The host of `skyhaul probe serve`: a name or address, or a node of the address book; with a
+    /// port if it is not 4720.
     #[arg(value_name = "HOST", required = true)]
     host: Option<String>,
     /// The local UDP port, if a firewall requires a certain one.
@@ -122,7 +124,7 @@ impl FarFlags {
     /// The name leads nowhere.
     pub fn find(&self) -> Result<FarEnd, Failure> {
         let name = self.host.clone().unwrap_or_default();
-        let address = resolve(&name)?;
+        let address = far::find(&name, DefaultPort::Of(PORT))?.addresses[0];
         let (clock, stop) = (Clock::start(), signals::stop_flag()?);
         Ok(FarEnd { name, address, from_port: self.from_port, clock, stop })
     }
@@ -256,21 +258,6 @@ fn round(rate: Rate) -> Rate {
     Rate::from_bps(rate.as_bps() / step * step)
 }
 
-/// The first address of a name, with the default port if there is none.
-fn resolve(host: &str) -> Result<SocketAddr, Failure> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(address) = bare.parse::<std::net::IpAddr>() {
-        return Ok((address, PORT).into());
-    }
-    let found = if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
-        host.to_socket_addrs()
-    } else {
-        (host, PORT).to_socket_addrs()
-    };
-    let mut addresses = found.map_err(|error| unknown_host(host, &error.to_string()))?;
-    addresses.next().ok_or_else(|| unknown_host(host, "no address"))
-}
-
 /// An interrupt is noticed this soon.
 const STEP: Duration = Duration::from_millis(100);
 
@@ -280,16 +267,6 @@ const CALIBRATION: Duration = Duration::from_millis(150);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_port_is_the_given_one_or_the_default() {
-        let found = |host: &str| resolve(host).map(|address| address.to_string()).ok();
-        assert_eq!(found("192.0.2.7").as_deref(), Some("192.0.2.7:4720"));
-        assert_eq!(found("192.0.2.7:99").as_deref(), Some("192.0.2.7:99"));
-        assert_eq!(found("2001:db8::1").as_deref(), Some("[2001:db8::1]:4720"));
-        assert_eq!(found("[2001:db8::1]:99").as_deref(), Some("[2001:db8::1]:99"));
-        assert_eq!(found("192.0.2.7:70000"), None);
-    }
 
     #[test]
     fn rates_have_two_digits() {

@@ -28,8 +28,8 @@ pub struct StreamArguments {
     #[arg(long, value_name = "NODE:SINK", required = true)]
     to: Option<String>,
     /// The far node: its name here, and its address. Repeat it with the same name for further
-    /// addresses: the session uses all of them.
-    #[arg(long, value_name = "NAME=ADDR", required = true)]
+    /// addresses: the session uses all of them. Default: as in the address book.
+    #[arg(long, value_name = "NAME=ADDR")]
     node: Vec<String>,
     /// The format: `vdif`, `mark5b` or `datagrams`. VDIF and Mark 5B are detected without this
     /// flag.

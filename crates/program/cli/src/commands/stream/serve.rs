@@ -73,7 +73,7 @@ struct Desk<'a> {
 /// # Errors
 /// The address, the keys, the folder or a sink cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
-    let accepted = command.keys.read(command.bind.iter().copied())?;
+    let accepted = command.keys.of_server(command.bind.iter().copied())?;
     let sinks = command.allow.iter().map(|sink| sink.parse::<SinkSpec>());
     let sinks = sinks.collect::<Result<Vec<_>, _>>().map_err(|error| super::unread(&error))?;
     if command.root.is_none() && sinks.is_empty() {
