@@ -1,5 +1,5 @@
-//! The configuration of a node: `station.toml` and `centre.toml`; and `nodes.toml`, the address book
-//! of the command line.
+//! The configuration of a node: `station.toml` and `centre.toml`; and `nodes.toml`, the address
+//! book of the command line.
 //!
 //! Reading is parsing: a configuration that was read can be used without further checks. Unknown
 //! keys, wrong units and contradictions are refused with file, line and what to write instead. Each

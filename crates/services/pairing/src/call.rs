@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Hello ─► AwaitingReply ─ Reply ─► Proof ─► AwaitingAnswer ─ Answer, proved ─► Done, paired
-//!   Refuse, a wrong proof, bytes that are no message, the end of the connection or of the time: failed
+//!   Refuse, a wrong proof, no message, the end of the connection or of the time: failed
 //! ```
 
 use crate::card::PairingCard;

@@ -1,8 +1,8 @@
 //! The waiting end: codes, the time that they are valid, and all connections to it.
 //!
 //! ```text
-//!   visitor:  enters ─ Hello ─► Reply ─► AwaitingProof ─ Proof, right ─► Answer ─► AwaitingDone ─ Done ─► paired
-//!                                            │ wrong: the code is void, a new one is drawn
+//!   enters ─ Hello ─► Reply ─► AwaitingProof ─ Proof ─► Answer ─► AwaitingDone ─ Done ─► paired
+//!                                   │ wrong: the code is void, a new one is drawn
 //!   A Hello or Proof for a code that is not current: refused, and no try
 //! ```
 //!

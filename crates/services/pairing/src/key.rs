@@ -37,7 +37,7 @@ impl PairingStart {
     pub fn connecting(code: &PairingCode, random: [u8; 64]) -> (Self, PairingShare) {
         let password = Password::new(code.password());
         let (spake, share) =
-            Spake2::start_a_with_rng(&password, &side(A), &side(B), Given::new(random));
+            Spake2::start_a_with_rng(&password, &side(A), &side(B), FixedRandom::new(random));
         (Self { spake }, fixed(&share))
     }
 
@@ -45,7 +45,7 @@ impl PairingStart {
     pub fn listening(code: &PairingCode, random: [u8; 64]) -> (Self, PairingShare) {
         let password = Password::new(code.password());
         let (spake, share) =
-            Spake2::start_b_with_rng(&password, &side(A), &side(B), Given::new(random));
+            Spake2::start_b_with_rng(&password, &side(A), &side(B), FixedRandom::new(random));
         (Self { spake }, fixed(&share))
     }
 
@@ -117,18 +117,18 @@ const B: &[u8] = b"skyhaul pairing 1 listening";
 
 /// The random bytes that the caller gave, as the library takes them. It takes 64 once, for its
 /// scalar.
-struct Given {
+struct FixedRandom {
     bytes: [u8; 64],
     taken: usize,
 }
 
-impl Given {
+impl FixedRandom {
     const fn new(bytes: [u8; 64]) -> Self {
         Self { bytes, taken: 0 }
     }
 }
 
-impl RngCore for Given {
+impl RngCore for FixedRandom {
     fn next_u32(&mut self) -> u32 {
         let mut bytes = [0; 4];
         self.fill_bytes(&mut bytes);
@@ -150,4 +150,4 @@ impl RngCore for Given {
     }
 }
 
-impl CryptoRng for Given {}
+impl CryptoRng for FixedRandom {}

@@ -1,6 +1,7 @@
 //! The messages of an exchange, each with its kind and length before it.
 //!
-//! Reading is bounded: a length beyond that of the longest message is refused before its bytes come.
+//! Reading is bounded: a length beyond that of the longest message is refused before its bytes
+//! come.
 
 use crate::card::{CARD_MAX, PairingCard, PairingCardError};
 use crate::key::{PROOF, PairingShare, SHARE};

@@ -1,7 +1,7 @@
 //! The far node that a command connects to: its addresses, its key, and this end's sockets.
 
 use super::book::{KnownNode, KnownNodes};
-use super::ip::IpVersion;
+use super::ip::{IpVersion, any_port};
 use super::knock;
 use super::perf::keys::Keys;
 use super::perf::line::LineFlags;
@@ -10,7 +10,7 @@ use skyhaul_config::{HostPort, Name};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{PathOptions, SessionConfig};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// A far node as a command line names it.
 #[derive(Clone, Copy)]
@@ -88,14 +88,6 @@ pub fn far(
         ..ClientSetup::new(own.name, accepted.own)
     };
     Ok((remotes, peer, setup))
-}
-
-/// Any free port of this host, to reach `remote` from.
-pub const fn any_port(remote: SocketAddr) -> SocketAddr {
-    match remote {
-        SocketAddr::V4(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
-        SocketAddr::V6(_) => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
-    }
 }
 
 /// A path from each socket to its address.

@@ -1,6 +1,6 @@
 //! The version of IP that a line carries.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The version of IP, which determines the size of headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,5 +20,13 @@ impl IpVersion {
     /// The one with the larger headers, where datagrams go to several addresses.
     pub fn largest(addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         if addresses.into_iter().any(|address| address.is_ipv6()) { Self::V6 } else { Self::V4 }
+    }
+}
+
+/// Any free port of this host, to reach `remote` from.
+pub const fn any_port(remote: SocketAddr) -> SocketAddr {
+    match remote {
+        SocketAddr::V4(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+        SocketAddr::V6(_) => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
     }
 }

@@ -1,6 +1,6 @@
 //! One connection to a far node, to learn its key and the round trip.
 
-use super::far::any_port;
+use super::ip::any_port;
 use super::perf;
 use super::perf::keys::Accepted;
 use skyhaul_exit::{Exit, Failure};

@@ -3,7 +3,7 @@
 use super::notices::Notices;
 use super::plan::{ForwardPlan, PreparedForwards};
 use crate::commands::far::{self, DefaultPort, FarPlace};
-use crate::commands::ip::IpVersion;
+use crate::commands::ip::{IpVersion, any_port};
 use crate::commands::knock;
 use crate::commands::perf::keys::{Accepted, Keys};
 use crate::commands::perf::line::LineFlags;
@@ -94,7 +94,7 @@ pub fn run(command: &ForwardArguments, out: &mut dyn Write) -> Result<(), Failur
     for remote in &addresses {
         let path = command.line.path(IpVersion::of(*remote))?;
         let config = EndpointConfig::new(accepted.own.clone(), path, clock.std_start());
-        configs.push((perf::bind(far::any_port(*remote))?, config));
+        configs.push((perf::bind(any_port(*remote))?, config));
     }
     let mut driver = perf::driver(configs, &LaneFlags::default(), clock)?;
     let stop = signals::stop_flag()?;

@@ -15,7 +15,7 @@ use super::load::{Load, LoadArguments};
 use super::one_way;
 use super::report::{LossDetail, Report};
 use crate::commands::far::{self, DefaultPort};
-use crate::commands::ip::IpVersion;
+use crate::commands::ip::{IpVersion, any_port};
 use crate::commands::knock;
 use crate::commands::one_way::line::LossArguments;
 use crate::commands::signals;
@@ -244,7 +244,7 @@ impl Send {
 fn found(to: &str) -> Result<(AddressPair, Vec<Fingerprint>), Failure> {
     let place = far::find(to, DefaultPort::None { example: "192.0.2.1:4710" })?;
     let remote = place.addresses[0];
-    Ok((AddressPair { local: far::any_port(remote), remote }, place.keys))
+    Ok((AddressPair { local: any_port(remote), remote }, place.keys))
 }
 
 /// By then a queue of several seconds has drained, and lost symbols have been recovered.
