@@ -35,7 +35,7 @@ pub enum Config {
         #[arg(long)]
         strict: bool,
     },
-    /// Lists every key of both files with its default and meaning, as Markdown.
+    /// Lists every key of the three files with its default and meaning, as Markdown.
     #[command(after_help = "Example:\n  skyhaul config keys")]
     Keys,
 }

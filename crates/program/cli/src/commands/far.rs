@@ -108,7 +108,11 @@ pub fn in_book(name: &str, keys: &Keys, port: DefaultPort) -> Result<FarPlace, F
     let nodes = KnownNodes::load()?;
     let Some(known) = nodes.find(name) else {
         let what = format!("the far node `{name}` is not known");
-        let flag = format!("give its address, like --node {name}=198.51.100.1:4740");
+        let example = match port {
+            DefaultPort::None { example } => example,
+            DefaultPort::Of(_) => "198.51.100.1",
+        };
+        let flag = format!("give its address, like --node {name}={example}");
         let help = match nodes.closest(name) {
             Some(close) => format!("did you mean `{close}` of the address book? Or {flag}"),
             None if keys.is_insecure() => flag,
@@ -135,7 +139,8 @@ pub fn find(text: &str, port: DefaultPort) -> Result<FarPlace, Failure> {
         Ok(_) => Some(KnownNodes::load()?),
         Err(_) => None,
     };
-    if let Some(known) = nodes.as_ref().and_then(|nodes| nodes.find(host)) {
+    let known = nodes.as_ref().and_then(|nodes| nodes.find(host));
+    if let Some(known) = known.filter(|_| !matches!(given, Port::None)) {
         return place_of(known, given, port);
     }
     let found = resolve(text, port).map_err(|failure| {
