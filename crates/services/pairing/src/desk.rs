@@ -1,8 +1,8 @@
 //! The waiting end: codes, the time that they are valid, and all connections to it.
 //!
 //! ```text
-//!   enters ─ Hello ─► Reply ─► AwaitingProof ─ Proof ─► Answer ─► AwaitingDone ─ Done ─► paired
-//!                                   │ wrong: the code is void, a new one is drawn
+//!   enters ─ Hello ─► Reply ─► Greeted ─ Proof ─► Answer ─► Proved ─ Done ─► paired
+//!                             │ wrong: the code is void, a new one is drawn
 //!   A Hello or Proof for a code that is not current: refused, and no try
 //! ```
 //!
@@ -92,9 +92,9 @@ struct Visit {
 }
 
 enum VisitState {
-    AwaitingHello,
-    AwaitingProof { key: PairingKey, number: u8 },
-    AwaitingDone { key: PairingKey, card: PairingCard },
+    Entered,
+    Greeted { key: PairingKey, number: u8 },
+    Proved { key: PairingKey, card: PairingCard },
 }
 
 /// What becomes of a visit.
@@ -140,7 +140,7 @@ impl PairingDesk {
             return;
         }
         if self.visits.len() >= VISITORS_MAX {
-            let silent = |visit: &Visit| matches!(visit.state, VisitState::AwaitingHello);
+            let silent = |visit: &Visit| matches!(visit.state, VisitState::Entered);
             let oldest = self.visits.iter().position(silent).unwrap_or(0);
             let visit = self.visits.remove(oldest);
             self.left(visit);
@@ -150,7 +150,7 @@ impl PairingDesk {
             until: now + MESSAGE,
             inbox: PairingInbox::default(),
             transcript: Vec::new(),
-            state: VisitState::AwaitingHello,
+            state: VisitState::Entered,
         });
     }
 
@@ -221,14 +221,14 @@ impl PairingDesk {
         message: PairingMessage,
         bytes: &[u8],
     ) -> Option<VisitState> {
-        let state = std::mem::replace(&mut visit.state, VisitState::AwaitingHello);
-        let has_proved = matches!(state, VisitState::AwaitingDone { .. });
+        let state = std::mem::replace(&mut visit.state, VisitState::Entered);
+        let has_proved = matches!(state, VisitState::Proved { .. });
         let verdict = match (state, message) {
-            (VisitState::AwaitingHello, PairingMessage::Hello { number, share }) => {
+            (VisitState::Entered, PairingMessage::Hello { number, share }) => {
                 visit.transcript.extend_from_slice(bytes);
                 self.greet(visit, number, &share)
             }
-            (VisitState::AwaitingProof { key, number }, PairingMessage::Proof { card, proof }) => {
+            (VisitState::Greeted { key, number }, PairingMessage::Proof { card, proof }) => {
                 if self.is_used || number != self.code.number() {
                     Verdict::Refused(PairingRefusal::OldCode)
                 } else {
@@ -244,7 +244,7 @@ impl PairingDesk {
                     }
                 }
             }
-            (VisitState::AwaitingDone { key, card }, PairingMessage::Done { proof }) => {
+            (VisitState::Proved { key, card }, PairingMessage::Done { proof }) => {
                 match key.is_proved(PairingProofBy::Done, &visit.transcript, &proof) {
                     true => Verdict::Paired(card),
                     false => Verdict::Wrong,
@@ -302,7 +302,7 @@ impl PairingDesk {
         let bytes = PairingMessage::Reply { share }.to_bytes();
         visit.transcript.extend_from_slice(&bytes);
         self.events.push_back(PairingEvent::Send { visitor: visit.visitor, bytes });
-        Verdict::Stays(VisitState::AwaitingProof { key, number })
+        Verdict::Stays(VisitState::Greeted { key, number })
     }
 
     fn answer(&mut self, visit: &mut Visit, key: PairingKey, theirs: PairingCard) -> Verdict {
@@ -311,7 +311,7 @@ impl PairingDesk {
         let bytes = PairingMessage::Answer { card, proof }.to_bytes();
         visit.transcript.extend_from_slice(&bytes);
         self.events.push_back(PairingEvent::Send { visitor: visit.visitor, bytes });
-        Verdict::Stays(VisitState::AwaitingDone { key, card: theirs })
+        Verdict::Stays(VisitState::Proved { key, card: theirs })
     }
 
     fn refuse(&mut self, visit: &Visit, reason: PairingRefusal) {
@@ -323,7 +323,7 @@ impl PairingDesk {
     fn left(&mut self, visit: Visit) {
         let visitor = visit.visitor;
         self.events.push_back(PairingEvent::Close { visitor });
-        if matches!(visit.state, VisitState::AwaitingDone { .. }) {
+        if matches!(visit.state, VisitState::Proved { .. }) {
             self.renew();
             self.events.push_back(PairingEvent::Vanished { visitor });
         }

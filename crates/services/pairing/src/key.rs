@@ -24,7 +24,7 @@ pub struct PairingStart {
 
 /// What both ends have if they have the same code.
 #[derive(Clone)]
-pub struct PairingKey(hmac::Key);
+pub struct PairingKey(Box<hmac::Key>);
 
 /// A point of the group with the letter of its side.
 pub type PairingShare = [u8; SHARE];
@@ -52,7 +52,7 @@ impl PairingStart {
     /// The key; `None` if `theirs` is no point of the group or of the same side.
     pub fn finish(self, theirs: &PairingShare) -> Option<PairingKey> {
         let shared = self.spake.finish(theirs).ok()?;
-        Some(PairingKey(hmac::Key::new(hmac::HMAC_SHA256, &shared)))
+        Some(PairingKey(Box::new(hmac::Key::new(hmac::HMAC_SHA256, &shared))))
     }
 }
 
