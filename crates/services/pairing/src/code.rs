@@ -36,7 +36,7 @@ impl PairingCode {
         Self { number, words }
     }
 
-    /// Which of a desk's codes it is, 1 to [`NUMBER_MAX`]. It is no secret.
+    /// Which of a desk's codes it is, 1 to 99. It is no secret.
     pub const fn number(&self) -> u8 {
         self.number
     }
