@@ -1,4 +1,5 @@
-//! The centre's contact store: the records of each contact, and how far they may be receipted.
+//! The centre's contact store: the records of each contact, and the position up to which receipts
+//! are allowed.
 //!
 //! ```text
 //! contacts/STATION/spool               whose contacts these are: `spaces`
@@ -8,13 +9,14 @@
 //! contacts/STATION/0000002a/finished   ... when it was finished, for its retention
 //! ```
 //!
-//! A record is taken in the order of its flow, once. It may be receipted when a sync that began
-//! after it ended well. A finished contact's flow answers every repetition as a duplicate for ever,
-//! and its data stays for the retention time, or until room is needed.
+//! Each record is taken once, in the order of its flow. A receipt for it is allowed after a
+//! successful sync that began after the record was written. Every repetition of a record of a
+//! finished flow counts as a duplicate, without a time limit. The data of a finished contact stays
+//! for the retention time, or until space is needed.
 //!
-//! Memory: what the log of each open contact keeps (170 bytes a segment), at most
-//! [`MAX_OPEN_CONTACTS`] of them; 120 bytes a finished contact whose data is still there, at most
-//! [`MAX_KEPT_CONTACTS`]; 8 bytes a range of finished flows.
+//! Memory: 170 bytes for each segment of an open contact's log, for at most [`MAX_OPEN_CONTACTS`]
+//! contacts; 120 bytes for each finished contact with data, at most [`MAX_KEPT_CONTACTS`]; 8 bytes
+//! for each range of finished flows.
 
 mod commit;
 mod error;
@@ -46,20 +48,20 @@ pub use name::{StationName, StationNameError};
 pub use resume::ResumeFlow;
 pub use spaces::{ContactSpace, NameSpaces, SpoolKnown, SpoolSender, SpoolState};
 
-/// What may be set of a contact store.
+/// The settings of a contact store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContactConfig {
     /// A segment is closed before it grows beyond this. Default 64 MiB.
     pub segment_size: ByteCount,
-    /// What all contacts together may fill. Default 64 GiB.
+    /// The space for all contacts together. Default 64 GiB.
     pub max_size: ByteCount,
-    /// How long a finished contact's data stays. Default 1 day. Given up early where room is
+    /// How long a finished contact's data stays. Default 1 day. It is removed earlier if space is
     /// needed.
     pub retention: Duration,
-    /// What is left free on the file system. Default 64 MiB.
+    /// The space that stays free on the file system. Default 64 MiB.
     pub reserve: ByteCount,
-    /// Bytes that the caller puts before what the station sent, in each record: the marks are of
-    /// what is behind them. Default 0.
+    /// Bytes that the caller puts before the station's data in each record: marks cover only the
+    /// data after them. Default 0.
     pub preface: usize,
 }
 
@@ -95,7 +97,7 @@ pub struct ArrivedRecord<'a> {
 pub enum Appended {
     /// It was appended.
     New,
-    /// It was there before, and is not kept again.
+    /// It was stored before, and is not stored again.
     Duplicate,
 }
 
@@ -111,11 +113,11 @@ pub enum FlowStatus {
         /// The first place that is not durable.
         durable: Seq,
     },
-    /// It is processed; whatever comes again is a duplicate.
+    /// It is processed; every repetition is a duplicate.
     Finished,
 }
 
-/// What a contact store has counted since it was opened.
+/// The counts of a contact store since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContactStats {
     /// Records appended.
@@ -128,14 +130,14 @@ pub struct ContactStats {
     pub refused: u64,
     /// Finished contacts whose data was removed after its retention.
     pub removed: u64,
-    /// Finished contacts whose data was removed before its retention was over, because room was
+    /// Finished contacts whose data was removed before its retention was over, because space was
     /// needed.
     pub removed_early: u64,
-    /// Bytes found behind the last valid record when the logs were opened, and cut off.
+    /// Bytes after the last valid record that were cut off when the logs were opened.
     pub torn: ByteCount,
     /// Damaged records that were mended.
     pub mended: u64,
-    /// State files of which one copy was damaged: the other one counted.
+    /// State files with one damaged copy: the other one was used.
     pub state_mended: u64,
 }
 
@@ -160,9 +162,9 @@ struct Contact {
     log: Log,
     next: Seq,
     durable: Seq,
-    /// Of the last record, and of the last durable one.
+    /// The mark of the last record, and of the last durable one.
     marks: Marks,
-    /// Records that its log has mended, as far as they are counted.
+    /// Records that its log has mended, up to those already counted.
     mended: u64,
 }
 
@@ -172,7 +174,7 @@ struct Marks {
     durable: BlockMark,
 }
 
-/// A place in one contact's records. Holds one open file.
+/// A position in one contact's records. Holds one open file.
 #[derive(Debug)]
 pub struct ContactReader {
     key: Key,
@@ -180,11 +182,11 @@ pub struct ContactReader {
 }
 
 impl ContactStore {
-    /// Appends a record that arrived. It may be receipted after the next sync.
+    /// Appends a received record. A receipt for it is allowed after the next sync.
     ///
     /// # Errors
-    /// [`StoreError::Full`]: nothing was written, try again later. [`StoreError::Gap`] where it
-    /// does not come next; [`StoreError::TooManyContacts`], [`StoreError::Log`].
+    /// [`StoreError::Full`]: nothing was written, try again later. [`StoreError::Gap`] if it is not
+    /// the next one; [`StoreError::TooManyContacts`], [`StoreError::Log`].
     pub fn append(&mut self, arrival: ArrivedRecord<'_>) -> Result<Appended, StoreError> {
         let (station, flow, got) = (arrival.station, arrival.flow, arrival.seq);
         let expected = match self.spaces.status(station, flow) {
@@ -248,9 +250,9 @@ impl ContactStore {
         }
     }
 
-    /// Begins a contact of which the station has only the records from `first` on, because what
-    /// came before is lost at both ends. Nothing happens where the contact is known. Forgotten at a
-    /// restart before its first record.
+    /// Begins a contact of which the station has only the records from `first` on, because the
+    /// earlier ones are lost at both ends. A known contact is left as it is. Before its first
+    /// record, this is forgotten at a restart.
     ///
     /// # Errors
     /// [`StoreError::TooManyContacts`], [`StoreError::Full`], [`StoreError::Log`].
@@ -278,7 +280,7 @@ impl ContactStore {
         }
     }
 
-    /// The contact's next durable record, or damage; `None` where everything durable was read: read
+    /// The contact's next durable record, or damage; `None` if all durable records were read: read
     /// again after a sync.
     ///
     /// # Errors
@@ -303,13 +305,13 @@ impl ContactStore {
         Ok(item)
     }
 
-    /// The newest damage that was mended: nothing is lost, and the disk is not what it should be.
+    /// The newest damage that was mended: nothing is lost, but the disk is faulty.
     pub fn mended(&self) -> Option<&DamagedRange> {
         self.damage.as_ref()
     }
 
-    /// The contact is processed: its products are published. From here on its flow only answers
-    /// duplicates. Syncs; once this returns well, a receipt for the whole flow is due.
+    /// The contact is processed: its products are published. From now on, records of its flow are
+    /// duplicates. Syncs; after success, a receipt for the whole flow is due.
     ///
     /// # Errors
     /// [`StoreError::NotOpen`]; [`StoreError::Full`] or [`StoreError::State`] where that cannot be
@@ -358,21 +360,21 @@ impl ContactStore {
         self.kept.free(self.config.retention, now)
     }
 
-    /// Bounds what the contacts fill, and how long they stay, otherwise from now on.
+    /// Replaces the limits of space and retention.
     pub fn set_limits(&mut self, max_size: ByteCount, retention: Duration) {
         (self.room.max_size, self.config.retention) = (max_size, retention);
     }
 
-    /// What the contacts fill on the disk.
+    /// The space that the contacts use on the disk.
     pub fn size(&self) -> ByteCount {
         self.spaces.open_size() + self.kept.size()
     }
 
-    /// Whether the folder that the store is in is still where it was. Ask about once a second, and
-    /// before anything is receipted that no sync went before.
+    /// Checks that the store's folder is still in place. Call it about once a second, and before a
+    /// receipt without a preceding sync.
     ///
     /// # Errors
-    /// As [`Spool::in_place`](crate::Spool::in_place): nothing may be receipted any more.
+    /// As [`Spool::in_place`](crate::Spool::in_place): no further receipts are allowed.
     pub fn in_place(&self) -> io::Result<()> {
         self.room.disk.in_place()
     }
@@ -382,13 +384,13 @@ impl ContactStore {
         &self.spaces
     }
 
-    /// The finished contacts whose data is there.
+    /// The finished contacts with data.
     pub const fn kept(&self) -> &KeptContacts {
         &self.kept
     }
 
-    /// Holds contacts, and no others: their data stays beyond its retention, and is not given up
-    /// where room is needed. Forgotten at a restart: hold them again before the first append.
+    /// Holds these contacts and no others: their data stays beyond its retention, even if space is
+    /// needed. This is forgotten at a restart: hold them again before the first append.
     pub fn hold(&mut self, contacts: impl IntoIterator<Item = (StationName, FlowId)>) {
         self.kept.hold(contacts.into_iter().collect());
     }
@@ -439,7 +441,7 @@ fn contact_dir(station: &StationName, flow: FlowId) -> String {
 const ROOT: &str = "contacts";
 const FINISHED_NAME: &str = "finished";
 
-/// The mark of what a record holds behind what the caller put there.
+/// The mark of the data in a record after the caller's bytes.
 fn mark_behind(preface: usize, payload: &[u8]) -> BlockMark {
     mark(payload.get(preface..).unwrap_or_default())
 }

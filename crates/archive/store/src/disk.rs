@@ -1,9 +1,8 @@
 //! The interface to the file system: the same code runs on files and on a simulated disk that loses
 //! power on demand.
 //!
-//! Paths are relative to the disk's root, with `/` between parts; this crate makes all of them
-//! itself from numbers and checked names, so none can leave the root. Files only grow at their end,
-//! or are cut.
+//! Paths are relative to the disk's root, with `/` between parts; this crate makes all of them from
+//! numbers and checked names, so none can leave the root. Files grow only at their end, or are cut.
 
 mod real;
 pub mod sim;
@@ -17,28 +16,28 @@ pub use real::RealDisk;
 
 /// A file system under one root directory.
 pub trait Disk: Debug + Send + Sync {
-    /// The entries of a directory, sorted by name; empty where the directory does not exist.
+    /// The entries of a directory, sorted by name; empty if the directory does not exist.
     fn list(&self, dir: &str) -> io::Result<Vec<DirectoryEntry>>;
-    /// Makes a directory and its parents, durably. One that exists is left as it is.
+    /// Makes a directory and its parents durably. An existing one is left as it is.
     fn make_dir(&self, dir: &str) -> io::Result<()>;
     /// Makes an empty file; one that exists is emptied. Durable after [`Disk::sync_dir`] of its
     /// directory.
     fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a file that exists.
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
-    /// Makes creations, renames and removals in this directory durable. An error where
-    /// [`Disk::in_place`] gives one.
+    /// Makes creations, renames and removals in this directory durable. Fails if [`Disk::in_place`]
+    /// does.
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
-    /// Gives a file another name, replacing the file that had it, in one step.
+    /// Renames a file and replaces the file of that name, in one step.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &str) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
-    /// Space that this process may still fill.
+    /// Space left for this process.
     fn free_space(&self) -> io::Result<ByteCount>;
-    /// An error of the kind `NotFound` where the root is no longer the folder that was taken: it
-    /// was removed, moved or unmounted, and whatever is written under its name now lies elsewhere.
+    /// An error of the kind `NotFound` if the root is no longer the folder that was opened: it was
+    /// removed, moved or unmounted, and data written under its name is now elsewhere.
     fn in_place(&self) -> io::Result<()>;
 }
 
@@ -52,9 +51,9 @@ pub trait DiskFile: Debug + Send + Sync {
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
     /// Cuts the file to `size`.
     fn truncate(&self, size: ByteCount) -> io::Result<()>;
-    /// Makes what was appended before the call durable (`fdatasync`), under the name that the file
-    /// was opened by: an error of the kind `NotFound` where that name leads to it no longer. Nobody
-    /// would find what is in it again.
+    /// Makes what was appended before the call durable (`fdatasync`), under the name by which the
+    /// file was opened. An error of the kind `NotFound` if that name no longer leads to the file,
+    /// whose data could not be found again.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -94,14 +93,14 @@ pub(crate) fn read_small(disk: &dyn Disk, path: &str, limit: ByteCount) -> io::R
     Ok(bytes)
 }
 
-/// What is said of a folder or file that is not where it was.
+/// The text for a folder or file that is not where it was.
 pub(crate) fn not_in_place(path: &dyn core::fmt::Display) -> io::Error {
     let said = format!("{path} is missing: the file or its folder was removed, moved or unmounted");
     io::Error::new(io::ErrorKind::NotFound, said)
 }
 
-/// Whether an error says that the device, the quota or the largest file size is used up: it ends by
-/// itself when space returns.
+/// Whether the cause of an error is a full device, quota or file size limit: it ends by itself when
+/// there is space.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),

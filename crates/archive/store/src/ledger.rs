@@ -1,5 +1,5 @@
 //! Small named records in a directory, each replaced atomically: the journal of work that may be
-//! killed at any instant and resumes after a restart.
+//! killed at any instant and continues after a restart.
 
 use crate::disk::{Disk, EntryKind};
 use crate::publish::{is_plain_name, load_state, save_state};
@@ -31,10 +31,9 @@ pub struct RecordDirectory {
 pub struct Loaded {
     /// Names and contents, by name.
     pub records: Vec<(String, Vec<u8>)>,
-    /// Files that are no record, or one that the disk gave back damaged.
+    /// Files that are not records, and damaged records.
     pub damaged: Vec<String>,
-    /// Records of which one of two copies was damaged: the other one counted. See
-    /// [`RecordDirectory::mend`].
+    /// Records with one damaged copy of two: the other one was used. See [`RecordDirectory::mend`].
     pub mended: Vec<String>,
 }
 
@@ -55,7 +54,7 @@ pub enum LedgerError {
         /// Its length.
         size: ByteCount,
     },
-    /// The disk refused. The record is as it was.
+    /// The disk operation failed. The record is as it was.
     #[error("{path}: {source}; check the disk and the permissions of the state folder")]
     Io {
         /// The file.
@@ -65,19 +64,20 @@ pub enum LedgerError {
     },
 }
 
-/// The longest record: far above what a plan or a state needs.
+/// The longest record: far more than a plan or a state needs.
 const LARGEST: ByteCount = ByteCount::new((1 << 20) - 64);
 
 impl RecordDirectory {
-    /// Takes a directory, made where absent; removes what an earlier process left half-written.
+    /// Opens a directory, which is created if absent; removes incomplete files of an earlier
+    /// process.
     ///
     /// # Errors
     /// [`LedgerError::Io`].
     pub fn open(disk: Arc<dyn Disk>, dir: &str) -> Result<Self, LedgerError> {
         let refused = |source| LedgerError::Io { path: dir.to_owned(), source };
         disk.make_dir(dir).map_err(refused)?;
-        // The last process may have ended between a rename and its sync: what is seen now must not
-        // vanish later.
+        // The last process may have ended between a rename and its sync: files that are visible now
+        // must not vanish later.
         disk.sync_dir(dir).map_err(refused)?;
         for entry in disk.list(dir).map_err(refused)? {
             if entry.kind == EntryKind::File && entry.name.starts_with('.') {
@@ -87,8 +87,8 @@ impl RecordDirectory {
         Ok(Self { disk, dir: dir.to_owned() })
     }
 
-    /// Takes a directory as it is, to read what another process may be writing: nothing is made,
-    /// mended or removed.
+    /// Opens a directory to read while another process may write: nothing is created, mended or
+    /// removed.
     pub fn as_it_is(disk: Arc<dyn Disk>, dir: &str) -> Self {
         Self { disk, dir: dir.to_owned() }
     }
@@ -96,7 +96,7 @@ impl RecordDirectory {
     /// All records.
     ///
     /// # Errors
-    /// [`LedgerError::Io`] where the directory cannot be listed.
+    /// [`LedgerError::Io`] if the directory cannot be listed.
     pub fn load(&self) -> Result<Loaded, LedgerError> {
         let listed = self.disk.list(&self.dir);
         let entries =
@@ -117,7 +117,7 @@ impl RecordDirectory {
         Ok(loaded)
     }
 
-    /// Writes the records again of which one copy was damaged, and says which they were.
+    /// Writes the records with a damaged copy again, and returns their names.
     ///
     /// # Errors
     /// [`LedgerError::Io`].
@@ -132,7 +132,7 @@ impl RecordDirectory {
         Ok(told)
     }
 
-    /// Writes a record, replacing one of that name in one step. Durable when this returns.
+    /// Writes a record, and replaces one of that name in one step. Durable when this returns.
     ///
     /// # Errors
     /// [`LedgerError`]: the record is as it was.
@@ -148,7 +148,7 @@ impl RecordDirectory {
         save_state(&*self.disk, &self.dir, name, body).map_err(refused)
     }
 
-    /// Removes a record; one that is not there is no error.
+    /// Removes a record; an absent one is not an error.
     ///
     /// # Errors
     /// [`LedgerError::Io`].

@@ -2,10 +2,11 @@
 //! store.
 //!
 //! A [`Spool`] keeps captured blocks until its destinations have them in custody. A
-//! [`ContactStore`] keeps received blocks, one [`Log`] for each contact, and tells how far they may
-//! be receipted. A [`raw`] recording keeps the bytes of an input. A record counts as durable after
-//! an `fdatasync` that began after it was written. A power cut, a kill or a full disk may happen at
-//! any moment: opening then finds a valid log with every durable record in it, once.
+//! [`ContactStore`] keeps received blocks, one [`Log`] for each contact, and reports the position
+//! up to which receipts are allowed. A [`raw`] recording keeps the bytes of an input. A record
+//! counts as durable after an `fdatasync` that began after it was written. A power cut, a kill or a
+//! full disk may happen at any moment: after it, opening finds a valid log with every durable
+//! record, once.
 //!
 //! ```
 //! use skyhaul_store::{DestinationId, Spool, SpoolConfig, SpoolDraw, SpoolItem, sim::SimDisk};

@@ -10,8 +10,8 @@
 //! it ends well. Sealing a segment syncs it before the next one is made, so only the last file can
 //! have a torn end.
 //!
-//! Memory: 56 bytes a flow and segment, 100 bytes a segment, and one buffer of the largest record.
-//! A log of 1 TB in segments of 64 MiB with three flows in each takes 4 MB.
+//! Memory: 56 bytes for each flow of a segment, 100 bytes for each segment, and one buffer of the
+//! largest record. A log of 1 TB in segments of 64 MiB with three flows in each takes 4 MB.
 
 mod checksum;
 mod cursor;
@@ -54,7 +54,7 @@ pub struct Position {
     pub offset: ByteCount,
 }
 
-/// What may be set of a log.
+/// The settings of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogConfig {
     /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the
@@ -94,29 +94,29 @@ pub struct LogRecord {
     pub payload: Vec<u8>,
 }
 
-/// What a log has counted since it was opened.
+/// The counts of a log since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogStats {
     /// Records appended.
     pub appended: u64,
-    /// Bytes found behind the last valid record when the log was opened, and cut off: they were
-    /// never durable.
+    /// Bytes after the last valid record that were cut off when the log was opened: they were never
+    /// durable.
     pub torn: ByteCount,
-    /// Damaged stretches stepped over, when opening and when reading.
+    /// Damaged stretches skipped, when opening and when reading.
     pub damages: u64,
     /// Bytes in them.
     pub damaged: ByteCount,
     /// Damaged records that were mended.
     pub mended: u64,
-    /// Appends that failed half-way and were taken back.
+    /// Appends that failed half-way and were undone.
     pub taken_back: u64,
 }
 
-/// Why the log cannot do what was asked.
+/// Why an operation of the log failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The device has no room; the log is as it was before the call. Ends by itself when there is
-    /// room again.
+    /// The device has no space; the log is as it was before the call. The error ends by itself when
+    /// there is space.
     #[error(
         "{path}: no space left; free space on this file system, the log then continues by itself"
     )]
@@ -130,8 +130,8 @@ pub enum LogError {
         /// Its size.
         size: ByteCount,
     },
-    /// A sync failed, so the operating system may have dropped data without a trace: nothing more
-    /// is taken or promised.
+    /// A sync failed, so the operating system may have dropped data without notice: the log accepts
+    /// no more records and reports none as durable.
     #[error("{path}: data did not reach the disk ({reason}); check the disk, then restart")]
     SyncFailed {
         /// The file.
@@ -223,8 +223,7 @@ impl Log {
         Ok(at)
     }
 
-    /// Closes the active segment, durably, so that it can be removed. Nothing happens where it
-    /// holds no record.
+    /// Closes the active segment durably, so that it can be removed. No effect if it has no record.
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
@@ -264,8 +263,7 @@ impl Log {
         self.stats
     }
 
-    /// The newest damages met, oldest first, mended or not; at most 16, all are counted in
-    /// [`LogStats`].
+    /// The newest damages found, oldest first, mended or not; at most 16. [`LogStats`] counts all.
     pub fn damages(&self) -> impl Iterator<Item = &DamagedRange> {
         self.damages.newest()
     }
@@ -320,7 +318,7 @@ impl Log {
                 Ok(at)
             }
             Err(error) => {
-                // Where this fails too, the next append tries again before it writes.
+                // If this fails too, the next append tries again before it writes.
                 let _ = active.smooth();
                 self.stats.taken_back += 1;
                 Err(LogError::io("append to the file", &self.segments.path(at.segment), error))

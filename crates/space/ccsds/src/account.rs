@@ -16,17 +16,16 @@ use std::collections::BTreeMap;
 pub struct FileReport {
     /// The file, as the caller names it.
     pub file: String,
-    /// Name of the mission that it was read by.
+    /// Name of the mission by which it was decoded.
     pub mission: String,
-    /// Names of other missions that fit as well when the input was identified; the caller knows
-    /// them.
+    /// Names of other missions that fit the input equally well; the caller fills it in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also_fits: Vec<String>,
-    /// Spacecraft that most good frames are of; `None` without good frames.
+    /// The spacecraft of most good frames; `None` without good frames.
     pub scid: Option<Scid>,
     /// Frames found, good or not.
     pub cadus: u64,
-    /// Good frames without error, or without anything to check them by.
+    /// Good frames without errors, and frames without any check.
     pub clean_frames: u64,
     /// Good frames with symbols corrected.
     pub corrected_frames: u64,
@@ -34,7 +33,7 @@ pub struct FileReport {
     pub uncorrectable_frames: u64,
     /// Symbols corrected in good frames.
     pub corrected_symbols: u64,
-    /// What a low-density parity-check code took, where frames have one.
+    /// The decoder's effort, if the frames have a low-density parity-check code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ldpc: Option<LdpcReport>,
     /// Good frames.
@@ -43,8 +42,8 @@ pub struct FileReport {
     pub good_frames_sha256: String,
     /// The spacecraft's virtual channels.
     pub vcids: BTreeMap<u8, ChannelReport>,
-    /// Good frames of spacecraft that have no more than one: their headers were damaged without
-    /// notice, or they passed by. They are in the totals, and in no channel.
+    /// Good frames of spacecraft with one frame only: a header with undetected damage, or a stray
+    /// frame. They count in the totals, but in no channel.
     #[serde(skip_serializing_if = "is_zero")]
     pub stray_frames: u64,
     /// Other spacecraft in the same stream, each with its own channels.
@@ -52,20 +51,20 @@ pub struct FileReport {
     pub other_spacecraft: Vec<SpacecraftReport>,
 }
 
-/// How hard it was to meet the checks of a low-density parity-check code.
+/// The effort of decoding a low-density parity-check code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 pub struct LdpcReport {
     /// Codewords.
     pub codewords: u64,
-    /// Goes at all checks, over all codewords.
+    /// Iterations over all checks, for all codewords.
     pub iterations: u64,
-    /// The most that a codeword took whose checks were met.
+    /// The most iterations of a codeword that was decoded.
     pub most_iterations: u16,
     /// Codewords whose checks were not met.
     pub not_converged: u64,
 }
 
-/// What one more spacecraft of a capture sent.
+/// The frames of a further spacecraft in a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SpacecraftReport {
     /// Spacecraft id.
@@ -85,14 +84,14 @@ pub struct ChannelReport {
     pub good_frames: u64,
     /// Frames that the frame count shows to be missing.
     pub missing_frames: u64,
-    /// Frames whose count went back, with nothing to say that frames are missing: resets of the
-    /// counter and replays.
+    /// Frames whose count went back without sign of missing frames: resets of the counter and
+    /// replays.
     #[serde(skip_serializing_if = "is_zero")]
     pub resets: u64,
-    /// Packets all of whose frames came, idle packets included.
+    /// Packets of which all frames were received, idle packets included.
     pub packets: u64,
-    /// Packet headers and lengths that cannot be, or that the next frame's first header pointer
-    /// contradicts: what they began is dropped.
+    /// Packet headers and lengths that are invalid or contradict the next frame's first header
+    /// pointer; these packets are dropped.
     pub impossible_packets: u64,
     /// Bytes of the packets that came.
     pub bytes: u64,
@@ -112,12 +111,12 @@ pub struct Account {
     packets: PacketAccount,
 }
 
-/// The digest of all good frames of a capture: half of the work of an account, which can be done
-/// apart.
+/// The digest of all good frames of a capture. It is half of the work of an account, and can run in
+/// another thread.
 #[derive(Debug, Clone, Default)]
 pub struct FrameDigest(Sha256);
 
-/// An account but for the digest of frames.
+/// An account without the digest of frames.
 #[derive(Debug)]
 pub struct PacketAccount {
     mission: Mission,
@@ -147,8 +146,7 @@ struct PacketCounts {
 
 /// Most spacecraft kept apart; frames of further ones count in the totals only.
 const MAX_SPACECRAFT: usize = 64;
-/// A spacecraft with fewer frames is not reported by itself: headers damaged without notice invent
-/// such.
+/// A spacecraft with fewer frames is not reported: undetected damage of headers produces such.
 const FEWEST_FRAMES: u64 = 2;
 
 impl Account {

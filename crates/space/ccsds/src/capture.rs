@@ -1,15 +1,14 @@
 //! The capture pipeline: from the bytes of a receiver or a file to captured frames.
 //!
 //! `push` bytes with the time of their reception, then `poll` until `None`. An input of unknown
-//! kind is held until it is identified; then everything held is captured from its first bit on.
-//! Where no mission is named and the stream changes to another downlink (another spacecraft, length
-//! or coding), the capture says so and goes on with that one.
+//! format is buffered until it is identified; then the buffer is captured from its first bit. If no
+//! mission is named and the stream changes to another downlink (another spacecraft, length or
+//! coding), the capture reports it and continues with that one.
 //!
-//! Memory is bounded: what is held for identifying by [`CaptureOptions::identify_limit`] or what
-//! forty frames take, after that a few blocks; beyond that only what one `push` brings. While
-//! frames are good nothing is held; behind the last good one, what comes is held as for
-//! identifying, and up to 64 frames set aside or of another spacecraft wait until it is known whose
-//! they are.
+//! Memory is bounded: the buffer for identifying by [`CaptureOptions::identify_limit`] or the size
+//! of forty frames, later a few blocks, and in addition the bytes of one `push`. While frames are
+//! good, nothing is buffered. After the last good frame, input is buffered as for identifying, and
+//! up to 64 frames set aside or of another spacecraft wait until their downlink is known.
 
 mod held;
 mod open_block;
@@ -38,21 +37,21 @@ use watch::{FIRST_TRY_BYTES, Reached, Successor, Watch, end_of};
 /// What the caller knows of the input.
 #[derive(Debug, Clone)]
 pub struct CaptureOptions {
-    /// How it is laid out; `None`: found out.
+    /// Its layout; `None`: detected.
     pub format: Option<InputLayout>,
     /// The mission; `None`: found out.
     pub mission: Option<Mission>,
-    /// The mission is only what the input begins with: another one may follow. Elsewhere a mission
-    /// that is named holds for the whole input, and another one is told of and not followed.
+    /// The mission describes only the beginning of the input: another one may follow. Without this
+    /// option a named mission applies to the whole input, and another downlink is reported but not
+    /// captured.
     pub may_change: bool,
-    /// Where the input goes on: the first byte pushed holds this bit. Later than the start needs a
-    /// mission.
+    /// The position at which the input continues: the first byte pushed holds this bit. Any
+    /// position but the start needs a mission.
     pub start: BitPosition,
-    /// Frames that begin before this place of the input are passed over: they are known. Symbols
-    /// have to be decoded from further back than the frame wanted, see
-    /// [`CaptureOptions::read_from`].
+    /// Frames that begin before this position are skipped, because they are known already. Symbols
+    /// have to be decoded from before the wanted frame, see [`CaptureOptions::read_from`].
     pub frames_from: BitPosition,
-    /// Good frames come with their check symbols.
+    /// Good frames include their check symbols.
     pub keep_check_symbols: bool,
     /// Thresholds of the synchroniser.
     pub sync: SyncConfig,
@@ -83,9 +82,8 @@ impl Default for CaptureOptions {
 /// What a capture reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureEvent {
-    /// The input is known now; frames follow. Reported once, also where the caller named the
-    /// mission, and again after each
-    /// [`CaptureEvent::Changed`].
+    /// The input is identified; frames follow. Reported once, even if the caller named the mission,
+    /// and again after each [`CaptureEvent::Changed`].
     Identified(Box<Identification>),
     /// The synchroniser is in lock from here on.
     Locked(BitPosition),
@@ -93,7 +91,7 @@ pub enum CaptureEvent {
     Frame(CapturedFrame),
     /// The synchroniser lost lock; the last frame ended here.
     LockLost(BitPosition),
-    /// Frames of one more spacecraft are in the stream: reported at its second one.
+    /// The stream has frames of a further spacecraft: reported at its second frame.
     OtherSpacecraft {
         /// Its id.
         scid: Scid,
@@ -105,16 +103,16 @@ pub enum CaptureEvent {
     Changed {
         /// Where the first good frame of that one begins.
         at: BitPosition,
-        /// What became of the one that ended.
+        /// The statistics of the one that ended.
         stats: CaptureStats,
     },
-    /// The stream holds another downlink than the mission that was named. Nothing of it comes out.
+    /// The stream has another downlink than the named mission. None of its frames are returned.
     OtherDownlink(Box<Identification>),
     /// The input ended and was never identified.
     Unidentified(Unidentified),
 }
 
-/// What became of the input so far, since the present downlink began.
+/// The statistics of the input since the present downlink began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CaptureStats {
     /// The synchroniser's counts. For bare frames: bits, frames and skipped bits only.
@@ -139,7 +137,7 @@ pub struct Capture {
     stats: CaptureStats,
     spacecraft: BTreeMap<Scid, u64>,
     dropped_bits: u64,
-    /// What the input looks like, where it was taken for something else and nothing was found so
+    /// The probable format of the input, if it was declared as another and nothing was found so
     /// far.
     doubt: Option<Unidentified>,
     end: EndOfInput,
@@ -147,7 +145,7 @@ pub struct Capture {
 
 #[derive(Debug)]
 enum Stage {
-    /// Held until it is known what it is.
+    /// Buffered until it is identified.
     Unknown(Held),
     Known(Box<Known>),
 }
@@ -168,24 +166,24 @@ struct Known {
     frame_bits: u64,
     /// Another downlink that was told of last.
     told: Option<(String, Option<Scid>)>,
-    /// The newest bytes, which may be of a frame that is not whole yet.
+    /// The newest bytes, which may belong to an incomplete frame.
     tail: Tail,
 }
 
-/// Bits by which a frame may begin before the place from which frames are wanted, and be the one
-/// meant: places among symbols are rounded, and no frame is that short.
+/// A frame that begins up to this many bits before the wanted position is still wanted: positions
+/// in symbols are rounded, and no frame is that short.
 const PLACE_SLACK: u64 = 64;
-/// Bytes by which a mission that has an inner code, and was named by the caller, shows whether bits
-/// come or symbols.
+/// Bytes after which it is decided whether the input of a named mission with an inner code has bits
+/// or symbols.
 const SYMBOLS_SHOW: usize = 64 * 1024;
 /// Most spacecraft looked out for.
 const MAX_SPACECRAFT: usize = 64;
-/// Good frames after which a spacecraft is believed to be there.
+/// Good frames after which a spacecraft counts as present.
 const BELIEVED_FRAMES: u64 = 2;
 
 impl Capture {
-    /// Begins. With a mission and no format, bits are expected (CADUs are bits, too); with the
-    /// mission of bare frames, give [`InputLayout::Frames`].
+    /// Begins a capture. With a mission and no format, bits are expected (CADUs are bits too); for
+    /// bare frames of a named mission, give [`InputLayout::Frames`].
     pub fn new(missions: MissionSet, options: CaptureOptions) -> Self {
         let mut capture = Self {
             missions: missions.identifiable(),
@@ -260,8 +258,8 @@ impl Capture {
         }
     }
 
-    /// The same input goes on after a pause: what came of a frame that is not whole yet is taken
-    /// over from the capture before, which has ended.
+    /// The same input continues after a pause: takes the bytes of an incomplete frame from the
+    /// previous capture, which has ended.
     pub fn going_on(missions: MissionSet, options: CaptureOptions, open: &OpenBlock) -> Self {
         let options = CaptureOptions { start: open.from, frames_from: open.frames_from, ..options };
         let mut capture = Self::new(missions, options);
@@ -269,8 +267,8 @@ impl Capture {
         capture
     }
 
-    /// What came behind the last frame, where that is not more than a frame that is not whole yet.
-    /// To be asked for when nothing more is polled.
+    /// The bytes after the last frame, if they are no more than an incomplete frame. Call it after
+    /// [`Self::poll`] has returned `None`.
     pub fn open_block(&self) -> Option<OpenBlock> {
         match &self.stage {
             Stage::Known(known) => known.tail.open_block(known.found.format),
@@ -278,7 +276,7 @@ impl Capture {
         }
     }
 
-    /// What became of the input so far, since the present downlink began.
+    /// The statistics of the input since the present downlink began.
     pub fn stats(&self) -> CaptureStats {
         let sync = match &self.stage {
             Stage::Known(known) => known.source.counts(self.end),
@@ -291,7 +289,8 @@ impl Capture {
         CaptureStats { sync, ..self.stats }
     }
 
-    /// What is odd about an input in which nothing was found so far.
+    /// The probable format of an input in which nothing was found so far, if it differs from the
+    /// declared one.
     pub const fn doubt(&self) -> Option<Unidentified> {
         match self.stage {
             Stage::Unknown(_) => self.doubt,
@@ -307,8 +306,8 @@ impl Capture {
         }
     }
 
-    /// Tries with so many bytes, then with twice as many: what is found does not depend on how much
-    /// came at once.
+    /// Tries with a number of bytes, then with twice as many, so that the result does not depend on
+    /// the sizes of the pushes.
     fn try_to_identify(&mut self) {
         let limit = self.options.identify_limit;
         loop {
@@ -357,8 +356,8 @@ impl Capture {
         held.pushes().for_each(|(received, bytes)| self.push(received, bytes));
     }
 
-    /// What is to be handed on of what came: itself, nothing yet, or more than itself, by way of
-    /// the queue.
+    /// What is passed on for an event: the event itself, nothing yet, or further events through the
+    /// queue.
     fn take(&mut self, event: StageEvent) -> Option<CaptureEvent> {
         let Stage::Known(known) = &mut self.stage else { return None };
         let watch = &mut known.watch;
@@ -394,7 +393,7 @@ impl Capture {
         None
     }
 
-    /// Looks whether what came is still the same downlink. Returns whether there is more to poll
+    /// Checks whether the input is still the same downlink. Returns whether there is more to poll
     /// for.
     fn look_out(&mut self, reached: Reached) -> bool {
         let Stage::Known(known) = &mut self.stage else { return false };
@@ -407,7 +406,7 @@ impl Capture {
                 return true;
             }
             Some(Successor { identification, .. }) => {
-                // One is enough to say so; the next is looked for when as much has come again.
+                // One report is enough; the next check follows after the same amount of input.
                 watch.held.drop_first(watch.held.bytes.len());
                 let other = (identification.mission.name().to_owned(), identification.scid);
                 if told.as_ref() != Some(&other) {
@@ -421,7 +420,8 @@ impl Capture {
         !self.events.is_empty()
     }
 
-    /// Ends the downlink with what is surely before the next one, and goes on with that.
+    /// Ends the downlink with the events that are certainly before the next one, and continues with
+    /// that one.
     fn change(&mut self, successor: Successor) {
         let Stage::Known(known) = &mut self.stage else { return };
         let Successor { identification, source, events, from } = successor;
@@ -449,13 +449,13 @@ impl Capture {
         self.events.push_back(CaptureEvent::Identified(Box::new(identification)));
     }
 
-    /// Hands on what need not wait any longer.
+    /// Passes on the events that need not wait any longer.
     fn settle(&mut self) {
         let Stage::Known(known) = &self.stage else { return };
         self.release(known.watch.settled());
     }
 
-    /// Hands on what waits, so many events at most.
+    /// Passes on at most this many of the waiting events.
     fn release(&mut self, most: usize) {
         let Stage::Known(known) = &mut self.stage else { return };
         let pending = &mut known.watch.pending;
@@ -538,15 +538,15 @@ impl CaptureOptions {
         self.mission.is_some() && !self.may_change
     }
 
-    /// The place to read an input from so that the frame at `position` comes out: the place itself,
-    /// or further back where symbols have to be decoded first.
+    /// The position from which an input must be read to get the frame at `position`: the same
+    /// position, or an earlier one if symbols have to be decoded first.
     pub fn read_from(format: InputLayout, position: BitPosition) -> BitPosition {
         let Some(symbols) = format.symbols() else { return position };
         let from = position.as_bits().saturating_sub(InnerDecoder::lead(symbols));
         BitPosition::from_bits(from / 8 * 8)
     }
 
-    /// What the input is, with what the caller knows of it taken for granted.
+    /// Identifies the input; what the caller declared is not questioned.
     fn recognise(
         &self,
         sample: &[u8],
@@ -584,8 +584,8 @@ impl CaptureOptions {
             }
         }
         let own = found.ok().filter(is_own);
-        // The caller names the mission: an input that shows no sign of it yet is taken for bits, if
-        // it can be.
+        // The caller named the mission: an input without any sign of it so far is read as bits, if
+        // the mission allows it.
         let format =
             if mission.frame().is_variable() { InputLayout::Frames } else { InputLayout::Bits };
         Ok(own.unwrap_or_else(|| Identification::given(format, mission.clone())))

@@ -1,13 +1,12 @@
-//! How the frame counts of one virtual channel go on.
+//! Follows the frame counts of one virtual channel.
 //!
-//! A count of 8 bits that lost more than half of its range looks like one that went back: a replay
-//! or a reset of the counter. What came between tells which it was: the sequence counts of the
-//! packets, else the bits between the two frames, else the time. Where none of them tells at once
-//! it is held to be a reset, and [`Followed::lost`] says later, when a packet does, that it was
-//! none.
+//! An 8-bit count that lost more than half of its range looks like one that went back, by a replay
+//! or a reset of the counter. The two are distinguished by the sequence counts of the packets, or
+//! else by the bits between the two frames, or else by the time. If none of them decides at once,
+//! it counts as a reset; [`Followed::lost`] corrects that later if a packet shows a loss.
 //!
-//! A count of more bits that goes on by more frames than there was room for is a damaged or a new
-//! one, and says nothing of frames missing.
+//! A longer count that advances by more frames than the input had room for is damaged or was reset,
+//! and does not show missing frames.
 //!
 //! Memory is bounded: 64 applications of a channel are followed.
 
@@ -19,7 +18,7 @@ use crate::quality::{BitPosition, CapturedFrame};
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 
-/// What a frame tells of where it stands among those of its channel.
+/// What a frame shows of its position among the frames of its channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sign {
     /// Its count.
@@ -28,21 +27,20 @@ pub struct Sign {
     pub received: Utc,
     /// Where it stands in the input.
     pub position: BitPosition,
-    /// Application and sequence count of the first packet that begins in it, where that is looked
-    /// for.
+    /// Application and sequence count of the first packet that begins in it, if packets are read.
     pub packet: Option<(Apid, u16)>,
 }
 
 /// How a frame follows the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Followed {
-    /// By their counts, and by what came between.
+    /// By their counts and by the input between them.
     pub step: CountStep,
     /// An earlier [`CountStep::Back`] has turned out to be a loss.
     pub lost: Option<Lost>,
 }
 
-/// Frames that did not come, between two that did.
+/// Missing frames between two received ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
     /// How many.
@@ -57,7 +55,7 @@ pub struct Lost {
 #[derive(Debug, Default)]
 pub struct Continuity {
     last: Option<Sign>,
-    /// Where the first frame stood, and when it came.
+    /// Position and reception time of the first frame.
     first: Option<(BitPosition, Utc)>,
     /// Frames sent from the first one to the last one, as far as is known.
     sent: u64,
@@ -65,17 +63,17 @@ pub struct Continuity {
     doubt: Option<Doubt>,
 }
 
-/// A count that went back, as long as a packet may tell that frames were lost.
+/// A count that went back, while a later packet may still show that frames were lost.
 #[derive(Debug, Clone, Copy)]
 struct Doubt {
     lost: Lost,
     /// Frames sent by then.
     sent: u64,
-    /// Bits or time say so, which holds if no packet says otherwise.
+    /// The result by bits or time, which stands unless a packet contradicts it.
     was_long: bool,
 }
 
-/// The packets of one application that were the first to begin in their frames.
+/// The packets of one application that are the first in their frames.
 #[derive(Debug, Clone, Copy)]
 struct Application {
     /// The sequence count of the last one, and the frames sent by then.
@@ -87,18 +85,17 @@ struct Application {
 
 /// Most applications followed; a virtual channel has some ten.
 const MOST_APPLICATIONS: usize = 64;
-/// The longest counter that can be mistaken: half of a longer one takes hours to come.
+/// The longest ambiguous counter: half of the range of a longer one takes hours.
 const LONGEST: u64 = 1 << 16;
-/// Frames that are believed to be missing at once, whatever bits and time say: 9 minutes at 15
-/// Mbit/s.
+/// The longest loss that is accepted by bits or time: 9 minutes at 15 Mbit/s.
 const MOST_MISSING: u64 = 1 << 20;
-/// Frames by which it is known how far apart those of a channel are.
+/// Frames after which the mean distance between the frames of a channel is known.
 const FEWEST_FRAMES: u64 = 16;
-/// Packets that would be missing, for them to tell that frames are.
+/// Fewest missing packets that show that frames are missing.
 const FEWEST_PACKETS: u64 = 4;
-/// A packet that tells comes within so many frames, or none does.
+/// A packet that decides is expected within this many frames.
 const TELLS_WITHIN: u64 = 64;
-/// Half of a sequence count's range: beyond it, it is not known how far that went.
+/// Half of a sequence count's range: beyond it, the distance is ambiguous.
 const HALF: u64 = Modulus::PACKET.values() / 2;
 
 impl Sign {
@@ -123,7 +120,7 @@ impl Continuity {
         };
         let step = sign.count.modulus.step(last.count.value, sign.count.value);
         let step = match step {
-            // More frames than there was room for: the count was damaged, or set.
+            // More frames than the input had room for: the count is damaged or was reset.
             CountStep::Gap { missing }
                 if missing > MOST_MISSING && !self.was_long(&last, sign, missing) =>
             {
@@ -147,7 +144,7 @@ impl Continuity {
         Followed { step, lost }
     }
 
-    /// What a count is that went back.
+    /// Classifies a count that went back.
     fn doubt(&mut self, last: &Sign, sign: &Sign) -> CountStep {
         let modulus = sign.count.modulus;
         let missing = modulus.between(last.count.value, sign.count.value);
@@ -165,7 +162,7 @@ impl Continuity {
         CountStep::Back
     }
 
-    /// Looks whether this frame tells what the doubt was about.
+    /// Checks whether this frame resolves the doubt.
     fn settle(&mut self, sign: &Sign) -> Option<Lost> {
         let Doubt { lost, sent, was_long } = self.doubt?;
         let told = self.packets_are_missing(sign, lost.missing, self.sent);
@@ -178,8 +175,8 @@ impl Continuity {
         Some(lost)
     }
 
-    /// Whether the packets of the frame's application say that `missing` frames are, beside those
-    /// of `sent`; none where they say nothing.
+    /// Whether the packets of the frame's application show that `missing` frames are missing beside
+    /// those of `sent`; none if they show nothing.
     fn packets_are_missing(&self, sign: &Sign, missing: u64, sent: u64) -> Option<bool> {
         let (apid, count) = sign.packet?;
         let Application { last: (before, at), packets, frames } = *self.applications.get(&apid)?;
@@ -190,13 +187,11 @@ impl Continuity {
             return None;
         }
         let went = u64::from(count.wrapping_sub(before)) & (Modulus::PACKET.values() - 1);
-        // Nearer to what would have come with the frames missing than to what would have come
-        // without.
+        // Nearer to the count expected with the missing frames than to the count expected without.
         Some(went <= HALF && 2 * went * frames >= packets * (2 * passed + missing))
     }
 
-    /// Whether so many bits, or so much time, passed between two frames that the missing ones may
-    /// have been there.
+    /// Whether the bits or the time between two frames have room for the missing ones.
     fn was_long(&self, last: &Sign, sign: &Sign, missing: u64) -> bool {
         let Some((position, received)) = self.first.filter(|_| self.sent >= FEWEST_FRAMES) else {
             return false;
@@ -212,7 +207,7 @@ impl Continuity {
             || is_long(time(received, last.received), time(last.received, sign.received))
     }
 
-    /// Remembers how the frame's application goes on.
+    /// Remembers the position of the frame's application.
     fn note_packet(&mut self, sign: &Sign) {
         let Some((apid, count)) = sign.packet else { return };
         let last = (count, self.sent);

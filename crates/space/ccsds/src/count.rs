@@ -12,8 +12,8 @@ impl Modulus {
     pub const AOS_FRAME: Self = Self(1 << 24);
     /// AOS frame count with its cycle: 28 bits (CCSDS 732.0-B 4.1.2.5.4).
     pub const AOS_FRAME_CYCLE: Self = Self(1 << 28);
-    /// A counter of one value: every count is the next. USLP frames without a virtual channel frame
-    /// count.
+    /// A counter with one value, so that every count is the next: USLP frames without a virtual
+    /// channel frame count.
     pub const NONE: Self = Self(1);
     /// Packet sequence count: 14 bits (CCSDS 133.0-B-2 4.1.3.4.3).
     pub const PACKET: Self = Self(1 << 14);
@@ -27,12 +27,12 @@ impl Modulus {
     pub const fn values(self) -> u64 {
         self.0
     }
-    /// A counter of so many values; `None` where no counter has them.
+    /// A counter with this many values; `None` if no counter has them.
     pub const fn of_values(values: u64) -> Option<Self> {
         if values.is_power_of_two() && values <= 1 << 56 { Some(Self(values)) } else { None }
     }
-    /// How `next` follows `last`. A step of more than half the range is taken for a repeat or a
-    /// reset, because a gap that long is less likely; of short counts it is not, see
+    /// How `next` follows `last`. A step of more than half the range counts as a repeat or a reset,
+    /// because such a long gap is less likely. Short counts are ambiguous, see
     /// [`crate::continuity`].
     pub const fn step(self, last: u64, next: u64) -> CountStep {
         let ahead = self.between(last, next);
@@ -46,7 +46,7 @@ impl Modulus {
             CountStep::Gap { missing: ahead }
         }
     }
-    /// Counts between `last` and `next`, neither included, where it went on from one to the other.
+    /// The number of counts between `last` and `next`, both excluded, if the counter advanced.
     pub const fn between(self, last: u64, next: u64) -> u64 {
         next.wrapping_sub(last).wrapping_sub(1) & (self.0 - 1)
     }

@@ -33,16 +33,16 @@ pub struct DecodedBlock {
     pub fhec: Check,
     /// Frame error control.
     pub fecf: Check,
-    /// The spacecraft that the header names, where there is one.
+    /// The spacecraft in the header, if it has one.
     pub scid: Option<Scid>,
     /// The frame, or, where it is set aside, the block as received. Frames of one run share their
-    /// memory: copy what is kept longer than its neighbours.
+    /// memory: copy a frame that is kept longer than the others.
     pub bytes: Bytes,
     /// Check symbols after correction, where they are kept.
     pub check_symbols: Bytes,
 }
 
-/// What becomes of a block's check symbols after decoding.
+/// Whether a block's check symbols are kept after decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckSymbols {
     /// They come with the frame: [`DecodedBlock::check_symbols`].
@@ -62,14 +62,14 @@ pub struct BlockDecoder {
     decoder: Option<Box<BatchDecoder>>,
     /// Of missions with a low-density parity-check code.
     parity: Option<Box<ParityDecoder>>,
-    /// Where the block that is decoded next is in the soft bits.
+    /// Position in the soft bits of the next block to decode.
     place: Place,
     block_len: usize,
     work: Vec<u8>,
     memory: RunMemory,
 }
 
-/// What makes a frame of a decoded block.
+/// Makes a frame of a decoded block.
 #[derive(Debug, Clone)]
 struct Rules {
     format: FrameFormat,
@@ -105,8 +105,8 @@ impl BlockDecoder {
         }
     }
 
-    /// For bare frames of a mission: nothing to derandomise or correct, the frame's own checks
-    /// remain.
+    /// For bare frames of a mission: there is nothing to derandomise or correct, only the frame's
+    /// own checks apply.
     pub fn bare(mission: &Mission) -> Self {
         Self {
             rules: Rules::new(mission, CheckSymbols::Dropped),
@@ -184,15 +184,16 @@ impl BlockDecoder {
         }
     }
 
-    /// From now on blocks have a place among soft bits, where that helps: [`Self::soft_bits`].
+    /// From now on, blocks of codes that profit from it get a position in the soft bits:
+    /// [`Self::soft_bits`].
     pub fn take_soft_bits(&mut self, line: LineCode) {
         if let Some(parity) = &mut self.parity {
             parity.take_soft(SoftBits::new(line));
         }
     }
 
-    /// Takes the symbols of the next bits of the stream, a byte each, its sign the bit; bits before
-    /// number `from` are not decoded any more.
+    /// Takes the symbols of the next bits of the stream, a byte each, whose sign is the bit. Bits
+    /// before number `from` will not be decoded any more.
     pub fn soft_bits(&mut self, symbols: &[u8], from: u64) {
         if let Some(soft) = self.parity.as_mut().and_then(|parity| parity.soft()) {
             soft.push(symbols, from);
@@ -282,8 +283,9 @@ impl Rules {
         Self { format: *mission.frame(), scids: mission.scids().into(), check_symbols }
     }
 
-    /// The code alone proves no place: it is cyclic, and so is the randomiser's sequence. A block
-    /// some bytes early or late decodes as well, to a frame with a header of noise.
+    /// The code alone does not prove the position: it is cyclic, and so is the randomiser's
+    /// sequence. A block that is some bytes early or late decodes too, but to a frame with a random
+    /// header.
     fn judgement(&self, decoded: &DecodedBlock, block: &[u8]) -> Judgement {
         let is_ours = |scid| self.scids.is_empty() || self.scids.contains(&scid);
         let is_frame = decoded.set_aside.is_none() && decoded.scid.is_some_and(is_ours);
@@ -296,7 +298,7 @@ impl Rules {
         }
     }
 
-    /// What a codeword is, of which `work` holds the frame, and room for its check symbols.
+    /// Classifies a codeword; `work` holds its frame and has room for its check symbols.
     fn check_codeword(
         &self,
         parity: &ParityDecoder,
@@ -311,7 +313,7 @@ impl Rules {
         self.check(work, outcome, Bytes::copy_from_slice, as_received)
     }
 
-    /// What a block is, once it is derandomised and corrected. `hold` keeps a part of it.
+    /// Classifies a block that is derandomised and corrected. `hold` keeps a part of it.
     fn check(
         &self,
         block: &[u8],
@@ -367,7 +369,7 @@ fn is_constant(block: &[u8]) -> bool {
     block.iter().all(|byte| *byte == block[0])
 }
 
-/// What error control said of a block.
+/// The result of error control for a block.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     verdict: FrameVerdict,
@@ -412,7 +414,7 @@ fn error_control(decoded: &Decoded) -> Outcome {
 pub struct RestoreError {
     /// Bytes of the frame.
     pub found: usize,
-    /// Bytes of the mission's frames, or blocks for a frame set aside.
+    /// Length in bytes of the mission's frames, or of its blocks for a frame set aside.
     pub expected: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Frames one after the other that each say their own length: where one ends the next begins.
+//! Cuts a stream of frames that have a length field: each begins where the one before it ends.
 //!
 //! ```text
 //!  ┌───────┐  no frame begins there, or error control fails and no frame follows  ┌────────┐
@@ -7,8 +7,9 @@
 //!             a frame of the mission's spacecraft is proven
 //! ```
 //!
-//! In search a frame is tried at each byte. It is proven by its error control; where there is none,
-//! by another frame of the spacecraft that begins where it ends, or by the input's end there.
+//! In search, each byte is tried as the beginning of a frame. A frame is proven by its error
+//! control; without error control, by another frame of the spacecraft, or the end of the input,
+//! directly after it.
 
 use crate::end_of_input::EndOfInput;
 use crate::frame::{Check, Extent, Frame, extent, spacecraft};
@@ -24,7 +25,7 @@ pub(crate) struct Delimiter {
     is_running: bool,
 }
 
-/// What a stretch of bytes begins with.
+/// The beginning of a stretch of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// A frame of so many bytes, good or not.
@@ -34,13 +35,13 @@ pub(crate) enum Cut {
 }
 
 impl Delimiter {
-    /// For a mission whose frames say their length. An input may begin anywhere.
+    /// For a mission whose frames have a length field. An input may begin at any byte.
     pub fn new(mission: &Mission) -> Self {
         Self { format: *mission.frame(), scids: mission.scids().to_vec(), is_running: false }
     }
 
-    /// What `bytes` begin with; `None` where more has to come first, or nothing is left. At most
-    /// the longest frame and the next one's header are waited for.
+    /// The first cut of `bytes`; `None` if more bytes are needed, or none are left. It waits for at
+    /// most the longest frame and the header of the next.
     pub fn cut(&mut self, bytes: &[u8], end: EndOfInput) -> Option<Cut> {
         if self.is_running {
             match self.here(bytes, end) {
@@ -58,7 +59,7 @@ impl Delimiter {
                     Cut::Skipped(from)
                 }
             };
-            // What is proven, or may be, is cut when it stands at the beginning.
+            // A frame that is or may be proven is cut when it is at the beginning.
             return match (from, self.is_running) {
                 (0, true) => self.cut(bytes, end),
                 (0, false) => None,
@@ -68,7 +69,7 @@ impl Delimiter {
         (!bytes.is_empty()).then_some(Cut::Skipped(bytes.len()))
     }
 
-    /// Whether the frame goes on with which the stream is expected to.
+    /// Checks the frame that is expected next in the stream.
     fn here(&self, bytes: &[u8], end: EndOfInput) -> Proof {
         let len = match self.whole(bytes, end) {
             Proof::Frame(len) => len,
@@ -88,7 +89,7 @@ impl Delimiter {
         }
     }
 
-    /// Whether a frame begins where none was expected.
+    /// Checks for a frame where none was expected.
     fn proven(&self, bytes: &[u8], end: EndOfInput) -> Proof {
         if !self.is_own(bytes) {
             return Proof::None;
@@ -112,7 +113,7 @@ impl Delimiter {
         }
     }
 
-    /// A frame as its header says, all of which is there.
+    /// A complete frame of the length in its header.
     fn whole(&self, bytes: &[u8], end: EndOfInput) -> Proof {
         match (extent(bytes, &self.format), end) {
             (Extent::Of(len), _) if len <= bytes.len() => Proof::Frame(len),
@@ -121,7 +122,7 @@ impl Delimiter {
         }
     }
 
-    /// Whether the header, as far as it is there, names one of the mission's spacecraft.
+    /// Whether the received part of the header names one of the mission's spacecraft.
     fn is_own(&self, bytes: &[u8]) -> bool {
         self.scids.is_empty() || spacecraft(bytes).is_none_or(|scid| self.scids.contains(&scid))
     }
@@ -130,7 +131,7 @@ impl Delimiter {
 /// What is known of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proof {
-    /// A frame of so many bytes begins there.
+    /// A frame of this many bytes begins there.
     Frame(usize),
     /// More has to come.
     Later,
@@ -138,8 +139,7 @@ enum Proof {
     None,
 }
 
-/// The frames that `bytes` begin with, at most so many, each without anything between; for
-/// identifying.
+/// The contiguous frames at the beginning of `bytes`, at most this many; for identifying.
 pub(crate) fn run_of<'a>(mission: &Mission, bytes: &'a [u8], most: usize) -> Vec<&'a [u8]> {
     let mut rest = bytes;
     let format = mission.frame();

@@ -1,10 +1,10 @@
 //! The packet extractor, for every kind of frame: reassembles the packets of one virtual channel
 //! from the packet zones of its frames.
 //!
-//! A packet comes out when all its frames came, in sequence: a missing frame drops the packet that
-//! it interrupts, or, where that is asked for, has it filled up to its length. Everything dropped
-//! is counted. What is left out: order across channels, duplicates and gaps of packets, which are
-//! Level-0's business.
+//! A packet is complete when all its frames arrived in sequence. A missing frame drops the packet
+//! that it interrupts or, as an option, has it filled up to its length. Everything dropped is
+//! counted. Left out: the order across channels, and duplicates and gaps of packets, which Level-0
+//! handles.
 
 use crate::continuity::{Continuity, Followed, Lost, Sign};
 use crate::count::{CountStep, Modulus};
@@ -22,27 +22,27 @@ use std::collections::BTreeMap;
 pub struct ExtractedPacket {
     /// Spacecraft and virtual channel.
     pub channel: Channel,
-    /// The multiplexer access point that it came through; USLP frames alone have them.
+    /// Its multiplexer access point; only USLP frames have them.
     pub map: Option<MapId>,
     /// Reception of the frame that holds its first byte.
     pub received: Utc,
-    /// A frame that holds some of it had symbols corrected.
+    /// A frame with a part of it had symbols corrected.
     pub from_corrected: bool,
-    /// A frame that holds some of it was not checked, or had no marker.
+    /// A frame with a part of it was not checked, or had no marker.
     pub from_unchecked: bool,
-    /// Octets at its end that did not come: [`FILL`] stands for them. None unless the extractor
-    /// fills packets up.
+    /// Missing octets at its end, which are replaced by [`FILL`]. Zero unless the extractor fills
+    /// packets up.
     pub fill: u32,
-    /// A frame has it end elsewhere than its header does.
+    /// By the first header pointer of a frame it has another length than by its own header.
     pub length_differs: bool,
     /// Its header.
     pub header: Header,
-    /// The whole packet. One that lies in a single frame shares the frame's memory: copy what
-    /// outlives its neighbours.
+    /// The whole packet. A packet within one frame shares the frame's memory: copy a packet that is
+    /// kept longer than the others.
     pub bytes: Bytes,
 }
 
-/// What became of the frames and packets of one virtual channel.
+/// Counts of the frames and packets of one virtual channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChannelCounts {
     /// Good frames.
@@ -51,42 +51,41 @@ pub struct ChannelCounts {
     pub gaps: u64,
     /// Frames missing in those.
     pub missing_frames: u64,
-    /// Frames with the count of the one before, passed over.
+    /// Frames with the count of the frame before, which are skipped.
     pub repeated_frames: u64,
-    /// Frames with an earlier count: a replay or a reset of the counter. What turns out to be a
-    /// loss is none.
+    /// Frames with an earlier count, by a replay or a reset of the counter. A step that turns out
+    /// to be a loss does not count here.
     pub resets: u64,
-    /// Packets that came out, idle ones included.
+    /// Complete packets, idle ones included.
     pub packets: u64,
     /// Idle packets among them.
     pub idle_packets: u64,
-    /// Bytes of the packets that came out, fill included.
+    /// Bytes of these packets, fill included.
     pub packet_bytes: u64,
-    /// Packets of which a frame is missing: dropped, or filled up where that is asked for and their
-    /// header came.
+    /// Packets with a missing frame: dropped, or filled up if that is requested and their header
+    /// arrived.
     pub interrupted_packets: u64,
     /// Those filled up.
     pub filled_packets: u64,
-    /// Frames whose first header pointer lies outside the frame or disagrees with the packet that
-    /// runs into it.
+    /// Frames whose first header pointer is outside the frame, or contradicts the packet that
+    /// continues in it.
     pub bad_first_headers: u64,
-    /// Places where no packet header can be, or one with an impossible length: the rest of the
-    /// frame is dropped.
+    /// Invalid packet headers or lengths: the rest of the frame is dropped.
     pub bad_headers: u64,
     /// Zone bytes dropped for these reasons.
     pub dropped_bytes: u64,
 }
 
-/// What became of frames that belong to no channel.
+/// Counts of the frames that belong to no channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExtractorCounts {
-    /// Frames whose header is not of the mission's kind.
+    /// Frames whose header does not fit the mission.
     pub unreadable_frames: u64,
-    /// Frames of more channels than are kept apart.
+    /// Frames of channels beyond the limit.
     pub excess_channels: u64,
 }
 
-/// Puts packets together again, for all channels of a contact.
+/// Reassembles the packets of all channels of a contact.
 #[derive(Debug)]
 pub struct Extractor {
     mission: Mission,
@@ -95,7 +94,7 @@ pub struct Extractor {
     cut: Cut,
 }
 
-/// What becomes of packets that a missing frame cut, and of which the header came.
+/// Whether packets that a missing frame cut are filled up, if their header arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Cut {
     #[default]
@@ -103,11 +102,11 @@ enum Cut {
     Filled,
 }
 
-/// Stands for octets that did not come, as in EDOS and RT-STPS.
+/// Replaces missing octets, as in EDOS and RT-STPS.
 pub const FILL: u8 = 0xC9;
 
-/// Most channels kept apart at a time, over all spacecraft. A downlink has some ten; headers
-/// damaged without notice invent more.
+/// Most channels at a time, over all spacecraft. A downlink has some ten; undetected damage of
+/// headers produces more.
 pub const MAX_CHANNELS: usize = 256;
 
 impl Extractor {
@@ -121,15 +120,15 @@ impl Extractor {
         }
     }
 
-    /// The same, filling packets that a missing frame cut up to the length that their header says,
-    /// where that came. Idle packets are dropped as before.
+    /// The same, but packets that a missing frame cut are filled up to the length in their header,
+    /// if that arrived. Idle packets are dropped in any case.
     #[must_use]
     pub fn filling(self) -> Self {
         Self { cut: Cut::Filled, ..self }
     }
 
-    /// Takes a good frame and hands every packet that it completes to `sink`, in order.
-    /// Returns the frame's channel and count.
+    /// Takes a good frame and passes each packet that it completes to `sink`, in order. Returns the
+    /// frame's channel and count.
     ///
     /// # Errors
     /// [`FrameError`] where the frame is not one of the mission; it is counted.
@@ -186,11 +185,11 @@ impl Extractor {
         Ok(key)
     }
 
-    /// What became of each channel's frames and packets, by spacecraft and channel.
+    /// The counts of each channel, by spacecraft and channel.
     pub fn channels(&self) -> impl Iterator<Item = (Channel, ChannelCounts)> {
         self.channels.iter().map(|(channel, state)| (*channel, state.counts))
     }
-    /// What became of frames that belong to no channel.
+    /// Counts of the frames that belong to no channel.
     pub const fn counts(&self) -> ExtractorCounts {
         self.counts
     }
@@ -217,18 +216,18 @@ struct ChannelState {
     continuity: Continuity,
     /// That of expedited frames.
     expedited: Continuity,
-    /// The stream that the last frame was of.
+    /// The stream of the last frame.
     stream: PacketStream,
-    /// The packet that runs on into that stream's next frame.
+    /// The packet that continues in that stream's next frame.
     open: Option<OpenPacket>,
-    /// Packets that run on into the next frames of other streams: at most one for each access point
+    /// Packets that continue in the next frames of other streams: at most one for each access point
     /// and quality of service, 32 in all.
     parked: BTreeMap<PacketStream, OpenPacket>,
     cut: Cut,
     counts: ChannelCounts,
 }
 
-/// A packet of which the beginning has come: at least one byte, at most the longest packet.
+/// A packet whose beginning has arrived: at least one byte, at most the longest packet.
 #[derive(Debug)]
 struct OpenPacket {
     received: Utc,
@@ -236,14 +235,14 @@ struct OpenPacket {
     unchecked: bool,
     /// A frame has it end before its length.
     length_differs: bool,
-    /// Known once enough of the header has come.
+    /// Known once enough of the header has arrived.
     header: Option<Header>,
     bytes: Vec<u8>,
 }
 
 impl ChannelState {
-    /// Compares the count with the last one of its kind; true for a frame that came twice. What
-    /// follows is of `stream`.
+    /// Makes `stream` the current one, and compares the count with the last one of its kind. True
+    /// for a frame that arrived twice.
     fn follow(
         &mut self,
         channel: Channel,
@@ -259,7 +258,7 @@ impl ChannelState {
             self.open = self.parked.remove(&stream);
             self.stream = stream;
         }
-        // Truncated frames are not counted, and tell nothing of those that are.
+        // Truncated frames have no count, and do not show whether counted ones are missing.
         if sign.count.modulus == Modulus::NONE {
             return false;
         }
@@ -290,7 +289,7 @@ impl ChannelState {
         false
     }
 
-    /// A missing frame may have been of any stream that has this count.
+    /// The missing frame may belong to any stream that has this count.
     fn interrupt_all(&mut self, channel: Channel, sink: &mut impl FnMut(ExtractedPacket)) {
         let is_expedited = self.stream.is_expedited;
         let parked = self.parked.extract_if(.., |stream, _| stream.is_expedited == is_expedited);
@@ -300,7 +299,7 @@ impl ChannelState {
         }
     }
 
-    /// The rest of a packet does not come.
+    /// The rest of a packet is missing.
     fn interrupt(
         &mut self,
         open: OpenPacket,
@@ -332,7 +331,7 @@ impl ChannelState {
         self.emit(packet, sink);
     }
 
-    /// The same of the open packet, which the frame of `source` does not go on with.
+    /// The same for the open packet, which the frame of `source` does not continue.
     fn interrupt_open(&mut self, source: &Source<'_>, sink: &mut impl FnMut(ExtractedPacket)) {
         if let Some(open) = self.open.take() {
             self.interrupt(open, source.channel, source.map, sink);
@@ -382,8 +381,8 @@ impl ChannelState {
         self.packets_in(starts, source, sink);
     }
 
-    /// Adds to the open packet what belongs to it; returns the rest. Without an open packet all is
-    /// rest, except that bytes before the first sighting of a header are expected and not an error.
+    /// Adds the bytes of the open packet to it, and returns the rest. Without an open packet all
+    /// bytes are dropped.
     fn append<'z>(
         &mut self,
         zone: &'z [u8],
@@ -432,7 +431,7 @@ impl ChannelState {
                 from_corrected: corrected,
                 from_unchecked: unchecked,
                 fill: 0,
-                // The frame says that nothing else begins here.
+                // By the frame's pointer nothing else begins here.
                 length_differs: !after.is_empty(),
                 header,
                 bytes: Bytes::from(bytes),

@@ -24,7 +24,7 @@ use crate::packet::Header;
 /// Length of the primary headers of TM and AOS frames in bytes.
 pub const HEADER_LEN: usize = 6;
 
-/// A count that frames of one virtual channel carry, with the range it wraps in.
+/// The count of a frame in its virtual channel, with the range in which it wraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VcCount {
     /// The count.
@@ -33,8 +33,8 @@ pub struct VcCount {
     pub modulus: Modulus,
 }
 
-/// Where a frame's first packet header stands (the M_PDU header of an AOS frame, the data field
-/// status of a TM frame, the data field header of a USLP frame).
+/// The position of a frame's first packet header (from the M_PDU header of an AOS frame, the data
+/// field status of a TM frame, the data field header of a USLP frame).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstHeader {
     /// At this offset of the packet zone.
@@ -56,7 +56,8 @@ impl FirstHeader {
     }
 }
 
-/// An M_PDU (CCSDS 732.0-B 4.1.4.2) or the like zone of a TM or USLP frame: where packets lie.
+/// The packet zone: an M_PDU (CCSDS 732.0-B 4.1.4.2), or the corresponding zone of a TM or USLP
+/// frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MPdu<'a> {
     /// Where the first packet header stands.
@@ -80,8 +81,8 @@ pub struct Frame<'a> {
     pub insert_zone: &'a [u8],
     /// Data field.
     pub data: &'a [u8],
-    /// What TM and USLP frames say of their data field: where the first packet begins, `None` where
-    /// it holds no packets.
+    /// The data field of TM and USLP frames by their header: where the first packet begins, `None`
+    /// if it holds no packets.
     first_header: Option<FirstHeader>,
     /// Operational control field.
     pub ocf: Option<[u8; 4]>,
@@ -91,10 +92,10 @@ pub struct Frame<'a> {
     pub uslp: Option<UslpFields>,
 }
 
-/// Why bytes are no frame of the format.
+/// Why bytes are not a frame of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The length is another one than the mission's, or than the frame says.
+    /// The length differs from the mission's, or from the frame's length field.
     #[error("a frame of {found} bytes where the mission has {expected}")]
     Length {
         /// Bytes given.
@@ -102,7 +103,7 @@ pub enum FrameError {
         /// Bytes of the mission's frames.
         expected: usize,
     },
-    /// The version field is of another kind of frame.
+    /// The version field is that of another kind of frame.
     #[error("frame version {0} is not the mission's")]
     Version(u8),
     /// The header error control found more errors than it corrects.
@@ -131,8 +132,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The data field as packets: `None` where a TM or USLP frame says that it holds none, or the
-    /// field is too short. Call it for channels that carry packets.
+    /// The packet zone: `None` if the header of a TM or USLP frame says that there are no packets,
+    /// or the data field is too short. Call it for channels that carry packets.
     pub fn m_pdu(&self, kind: FrameKind) -> Option<MPdu<'a>> {
         match kind {
             FrameKind::Tm | FrameKind::Uslp => {
@@ -149,7 +150,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Application and sequence count of the first space packet that begins in the frame, if its
-    /// header is whole and it is not idle. Call it for channels that carry packets.
+    /// header is complete and it is not idle. Call it for channels that carry packets.
     pub fn first_packet(&self, kind: FrameKind) -> Option<(Apid, u16)> {
         if self.is_idle(kind) {
             return None;
@@ -173,8 +174,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Which of the channel's streams the frame belongs to: USLP keeps packets of each access point
-    /// apart, and counts expedited frames by themselves. Other frames have one stream a channel.
+    /// The stream of the frame within its channel: USLP separates the packets of each access point,
+    /// and counts expedited frames separately. Other frames have one stream for each channel.
     pub fn stream(&self) -> PacketStream {
         self.uslp.map_or(PacketStream::default(), |fields| PacketStream {
             map: Some(fields.map),
@@ -188,12 +189,12 @@ impl<'a> Frame<'a> {
 pub struct PacketStream {
     /// The multiplexer access point of USLP frames.
     pub map: Option<MapId>,
-    /// Of expedited frames, which have a count of their own (CCSDS 732.1-B-3 4.1.2.11).
+    /// Expedited frames, which have a count of their own (CCSDS 732.1-B-3 4.1.2.11).
     pub is_expedited: bool,
 }
 
-/// Kind, channel and count that a frame's header shows, without looking further; for identifying a
-/// downlink. `bytes` is the whole frame: USLP frames say their length.
+/// Kind, channel and count from a frame's header alone; for identifying a downlink. `bytes` is the
+/// whole frame, because USLP frames have a length field.
 pub fn glimpse(bytes: &[u8]) -> Option<(FrameKind, Channel, VcCount)> {
     match bytes.first()? >> 6 {
         0 => tm::glimpse(bytes),

@@ -1,13 +1,11 @@
-//! A downlink of any length made from packets: their times and counters carried on, framed, coded
-//! and randomised anew, with channel errors if wanted, and with the truth about what a receiver can
-//! get out of it.
+//! Makes a downlink of any length from packets: continues their times and counters, frames, codes
+//! and randomises them, adds channel errors if requested, and records what a receiver can decode.
 //!
 //! The packets of a [`Source`], which are those of a capture ([`Source::from_frames`]) or made up
-//! after a
-//! [`Description`] ([`Source::described`]), are sent again and again in cycles; each cycle's times
-//! are later by the cycle's length, sequence counts and frame counts go on. What a virtual channel
-//! has left over of its share of a cycle's frames is filled with idle packets. Memory does not grow
-//! with the length. The same source, options and seed give the same bits.
+//! after a [`Description`] ([`Source::described`]), are sent repeatedly in cycles. In each cycle
+//! the times are later by the cycle's length, and sequence counts and frame counts continue. The
+//! rest of a virtual channel's share of the frames in a cycle is filled with idle packets. Memory
+//! does not grow with the length. The same source, options and seed give the same bits.
 
 mod arrivals;
 mod channel;
@@ -39,7 +37,7 @@ use std::collections::BTreeMap;
 /// What is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GeneratorOptions {
-    /// Frames sent, those that are then lost included.
+    /// Frames sent, including those that are then lost.
     pub frames: u64,
     /// Channel errors.
     pub errors: ErrorPlan,
@@ -57,12 +55,12 @@ pub enum Layout {
     /// Coded blocks behind markers, as a demodulator gives them.
     #[default]
     Cadus,
-    /// Transfer frames one after the other: of the errors only missing frames happen. Frames that
-    /// say their own length are always put out so.
+    /// Transfer frames without markers: the only possible error is a missing frame. Frames with a
+    /// length field are always generated in this form.
     Frames,
 }
 
-/// What a receiver can get out of the downlink.
+/// What a receiver can decode of the downlink.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Truth {
     /// Frames sent, lost ones included.
@@ -83,12 +81,12 @@ pub struct Truth {
     pub vcids: BTreeMap<u8, ChannelTruth>,
 }
 
-/// What a receiver can get out of one virtual channel.
+/// What a receiver can decode of one virtual channel.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ChannelTruth {
     /// Frames that arrive good.
     pub good_frames: u64,
-    /// Packets all of whose frames arrive good, idle ones included.
+    /// Packets of which all frames arrive without damage, idle ones included.
     pub packets: u64,
     /// Bytes of those.
     pub bytes: u64,
@@ -112,11 +110,11 @@ pub struct Generator {
     sent: u64,
     truth: Truth,
     good_frames: Sha256,
-    /// What frames that say their own length draw theirs from.
+    /// The random numbers for the lengths of frames with a length field.
     lengths: Random,
 }
 
-/// What lengths are drawn from has nothing to do with the errors of the same seed.
+/// The lengths are independent of the errors of the same seed.
 const LENGTHS: u64 = 0x1E_7657_0000_0003;
 
 /// Frames made for each piece.
@@ -152,7 +150,7 @@ impl Generator {
         }
     }
 
-    /// What a receiver can get out of what was generated so far.
+    /// What a receiver can decode of the downlink so far.
     pub fn truth(&self) -> Truth {
         let vcids = self
             .channels
@@ -167,8 +165,8 @@ impl Generator {
         }
     }
 
-    /// Length of the whole downlink in bits, before any are deleted, inserted or dropped; where
-    /// lengths vary, the most that it can be.
+    /// Length of the whole downlink in bits, before any are deleted, inserted or dropped; if
+    /// lengths vary, the maximum.
     pub fn nominal_bits(&self) -> u64 {
         let unit = match self.options.layout {
             Layout::Cadus => self.mission.cadu_len(),
@@ -189,7 +187,7 @@ impl Generator {
         };
         let mut cadu = Vec::with_capacity(self.mission.cadu_len());
         if is_variable {
-            // Of the errors only missing frames happen.
+            // The only possible error is a missing frame.
             cadu.resize(self.mission.cadu_len(), 0);
         } else {
             self.coder.encode(self.mission.coding().marker, &frame, &mut cadu);
@@ -311,7 +309,7 @@ impl BitWriter {
     }
 }
 
-/// Whether a channel carries packets that are sent on.
+/// Whether a channel carries packets that are passed on.
 fn carries_packets(mission: &Mission, vcid: Vcid) -> bool {
     mission.content(vcid) == crate::mission::Content::Packets
         && !(mission.frame().kind != crate::mission::FrameKind::Tm && vcid == Vcid::MAX)

@@ -13,7 +13,7 @@ macro_rules! id {
             /// The greatest value that fits the field.
             pub const MAX: Self = Self(<$inner>::MAX >> (<$inner>::BITS - $bits));
 
-            /// From a number; `None` where the field is too narrow for it.
+            /// From a number; `None` if it is too large for the field.
             pub const fn new(value: $inner) -> Option<Self> {
                 if value > Self::MAX.0 { None } else { Some(Self(value)) }
             }

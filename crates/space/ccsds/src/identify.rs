@@ -1,9 +1,9 @@
 //! Identifies an unknown input from a sample: bits, CADUs or bare frames, and the mission.
 //!
 //! The distance between markers gives the block length; codings of that length are tried until
-//! blocks decode; spacecraft id and length are then looked up among the missions. Where none fits,
-//! a generic mission is made of what was found, so that frames come out all the same. Without
-//! markers, a frame length is sought at which headers repeat and their counts go on.
+//! blocks decode; spacecraft id and length are then looked up among the missions. If none fits, a
+//! generic mission is made from the result, so that frames are still decoded. Without markers, the
+//! search is for a frame length at which headers repeat and their counts advance.
 
 mod fitness;
 
@@ -26,20 +26,20 @@ use std::collections::BTreeMap;
 pub enum InputLayout {
     /// Demodulated bits: markers at any bit offset.
     Bits,
-    /// Markers and blocks, byte aligned from the first byte on.
+    /// Markers and blocks, byte aligned from the first byte.
     Cadus,
-    /// Transfer frames one after the other, without markers.
+    /// Contiguous transfer frames without markers.
     Frames,
     /// A demodulator's symbols, one bit each, to be decoded to bits as the mission's inner code
     /// says.
     Symbols,
-    /// The same, each a signed byte: the sign is the bit, positive for one, the size is how sure it
-    /// is.
+    /// The same, each a signed byte: the sign is the bit, positive for one, and the magnitude is
+    /// its reliability.
     Soft,
 }
 
 impl InputLayout {
-    /// How symbols come, where the input holds such.
+    /// The representation of symbols, if the input has symbols.
     pub const fn symbols(self) -> Option<Symbols> {
         match self {
             Self::Symbols => Some(Symbols::Hard),
@@ -49,7 +49,7 @@ impl InputLayout {
     }
 }
 
-/// What an input was found to be.
+/// The result of identifying an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identification {
     /// How it is laid out.
@@ -60,8 +60,8 @@ pub struct Identification {
     pub scid: Option<Scid>,
     /// The mission is generic: made for this input, frames only.
     pub is_generic: bool,
-    /// Names of other missions that fit as many frames; the one above is closer, or comes first in
-    /// the set.
+    /// Names of other missions that fit as many frames; the one above fits more closely, or is
+    /// first in the set.
     pub also_fits: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub enum Unidentified {
         frames will do"
     )]
     Nothing,
-    /// No run of frames, where the caller says that there are frames without markers.
+    /// No run of frames, although the caller declared frames without markers.
     #[error(
         "no run of frames was found in the input: at no length do headers repeat and their counts \
         go on; name the mission: a mission file with the `kind` and `length` of the frames will do"
@@ -113,8 +113,8 @@ pub enum Unidentified {
     BitsAsSoft,
 }
 
-/// Finds out what `sample` is. At the input's end fewer repetitions suffice. Of several missions
-/// that fit as well, the first is taken; one that names no spacecraft fits any.
+/// Identifies `sample`. At the end of the input fewer repetitions suffice. Of several missions that
+/// fit equally well, the first is taken; a mission that names no spacecraft fits any.
 ///
 /// # Errors
 /// [`Unidentified`], for this much of the input; more of it may succeed.
@@ -127,8 +127,8 @@ pub fn identify(
     marked.or_else(|reason| bare_frames(sample, missions, end).ok_or(reason))
 }
 
-/// The same for what has markers, if it is anything. Blocks of `known_length` bytes are only tried
-/// as those of the missions: to try every coding of the standards takes milliseconds.
+/// The same for an input with markers only. Blocks of `known_length` bytes are tried with the
+/// missions' codings only: a trial of every coding of the standards takes milliseconds.
 ///
 /// # Errors
 /// [`Unidentified`], as above.
@@ -143,7 +143,7 @@ pub(crate) fn identify_marked(
         return Err(Unidentified::Nothing);
     }
     let lengths = cadu_lengths(&hits, missions, end);
-    // The length that is reported where no coding fits: the most frequent one.
+    // The length that is reported if no coding fits: the most frequent one.
     let mut tried = None;
     for length in lengths {
         let blocks = blocks(sample, &hits, length - MARKER_LEN);
@@ -151,8 +151,8 @@ pub(crate) fn identify_marked(
         let is_known_length = known_length == Some(length - MARKER_LEN);
         if let Some(found) = found.or_else(|| if is_known_length { None } else { generic(&blocks) })
         {
-            // Files of CADUs begin with a marker and hold whole bytes. One marker that does not
-            // keep to that makes a bit stream of it, where every bit offset is searched.
+            // Files of CADUs begin with a marker and hold whole bytes. If one marker is elsewhere,
+            // it is a bit stream, in which every bit offset is searched.
             let aligned = hits[0].position == 0
                 && hits.iter().all(|hit| hit.position % 8 == 0 && !hit.inverted);
             let format = if aligned { InputLayout::Cadus } else { InputLayout::Bits };
@@ -197,7 +197,7 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, end: EndOfInput) -> Vec<usi
             *distances.entry(bits / 8).or_default() += 1;
         }
     }
-    // A distance that occurs once may be of a marker by chance; more bits can confirm it, unless
+    // A distance that occurs once may come from a random marker; more bits can confirm it, unless
     // the input has ended.
     let fewest = if end == EndOfInput::Reached { 1 } else { 2 };
     let mut lengths: Vec<(usize, usize)> = distances
@@ -208,7 +208,7 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, end: EndOfInput) -> Vec<usi
     lengths.sort_by_key(|(count, length)| (core::cmp::Reverse(*count), *length));
     let mut lengths: Vec<usize> =
         lengths.into_iter().map(|(_, length)| length).take(MAX_LENGTHS).collect();
-    // A whole input may hold a single CADU, which has no distance to a next one.
+    // A complete input may have a single CADU, without a distance to the next one.
     if end == EndOfInput::Reached {
         for mission in missions.iter() {
             if !lengths.contains(&mission.cadu_len()) {
@@ -219,7 +219,7 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, end: EndOfInput) -> Vec<usi
     lengths
 }
 
-/// Up to [`MAX_BLOCKS`] blocks behind markers, true polarity.
+/// Up to [`MAX_BLOCKS`] blocks after markers, in true polarity.
 fn blocks(sample: &[u8], hits: &[Hit], block_len: usize) -> Vec<Vec<u8>> {
     let block = |hit: &Hit| {
         let start = hit.position + 8 * MARKER_LEN;
@@ -245,7 +245,7 @@ fn known(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<Identification> {
         mission.block_len() == block_len && mission.coding().marker.len() == MARKER_LEN
     }) {
         let fitness = Fitness::of(mission, &decoded(blocks, mission));
-        // Uncoded blocks all "decode": there most headers have to be the mission's.
+        // Uncoded blocks always "decode": for them most headers must fit the mission.
         let fewest = if mission.is_coded() { 1 } else { blocks.len() / 2 + 1 };
         if fitness.frames >= fewest {
             fitting.push((mission, fitness));
@@ -264,7 +264,7 @@ fn generic(blocks: &[Vec<u8>]) -> Option<Identification> {
         let scids = || frames.iter().filter_map(|bytes| Some(frame::glimpse(bytes)?.1.scid));
         let Some(first) = scids().next() else { continue };
         let same = scids().filter(|scid| *scid == first).count();
-        // As above, and a single block says nothing.
+        // As above, and a single block is not evidence.
         let fewest = if mission.is_coded() { 1 } else { (blocks.len() / 2 + 1).max(2) };
         if same >= fewest && best.as_ref().is_none_or(|(most, ..)| same > *most) {
             best = Some((same, mission, first));
@@ -288,7 +288,7 @@ fn decoded(blocks: &[Vec<u8>], mission: &Mission) -> Vec<Bytes> {
     good.map(|(_, decoded)| decoded.bytes).collect()
 }
 
-/// Mission texts for every coding of the standards that gives blocks of this length, the most usual
+/// Mission texts for every coding of the standards with blocks of this length, the most usual
 /// first.
 fn generic_codings(block_len: usize) -> Vec<String> {
     let mut texts = Vec::new();
@@ -307,8 +307,8 @@ fn generic_codings(block_len: usize) -> Vec<String> {
         for basis in ["dual", "conventional"] {
             for interleave in [1usize, 2, 3, 4, 5, 8] {
                 let Some(fill) = (255 * interleave).checked_sub(block_len) else { continue };
-                // A shorter code with more than half of it filled is more likely a code of less
-                // depth.
+                // If more than half of a code is virtual fill, a code of less interleaving depth is
+                // more likely.
                 if !fill.is_multiple_of(interleave)
                     || fill > 128 * interleave
                     || block_len <= check_len * interleave
@@ -336,8 +336,8 @@ fn generic_text(kind: FrameKind, frame_len: usize, coding: &str) -> String {
     )
 }
 
-/// The first byte of a run of frames of a mission, where they may begin at any: behind what is left
-/// of another downlink.
+/// The first byte of a run of frames of a mission that may begin at any byte, after the rest of
+/// another downlink.
 pub(crate) fn first_frame(sample: &[u8], missions: &MissionSet) -> Option<usize> {
     let mut first = None;
     for mission in missions.iter().filter(|mission| !mission.frame().is_variable()) {
@@ -355,14 +355,14 @@ pub(crate) fn first_frame(sample: &[u8], missions: &MissionSet) -> Option<usize>
     first
 }
 
-/// Most bytes that are left of another downlink: its longest block.
+/// Most bytes of the rest of another downlink: its longest block.
 const LEFT_MAX: usize = 16_384;
-/// Frames of a mission in a row that are no chance.
+/// Frames of a mission in a row that cannot be random.
 const FEWEST_IN_RUN: usize = 4;
 
-/// The shortest length that divides the one found and has the same run of headers: where each frame
-/// is repeated many times, few of those looked at count on, and at a multiple of the length more
-/// do.
+/// The shortest divisor of the length found that has the same run of headers. If each frame is
+/// repeated many times, few of the headers checked have the next count, but at a multiple of the
+/// length more do.
 fn shortest(sample: &[u8], length: usize, found: Headers) -> (usize, Headers) {
     let shorter =
         (*FRAME_LENGTHS.start()..=length / 2).filter(|shorter| length.is_multiple_of(*shorter));
@@ -373,7 +373,8 @@ fn shortest(sample: &[u8], length: usize, found: Headers) -> (usize, Headers) {
     runs.next().unwrap_or((length, found))
 }
 
-/// Frames without markers: of a mission, else of any length at which headers go on.
+/// Frames without markers: of a mission, or else of any length at which the counts in headers
+/// advance.
 pub(crate) fn bare_frames(
     sample: &[u8],
     missions: &MissionSet,
@@ -394,13 +395,13 @@ pub(crate) fn bare_frames(
             true => frames.iter().map(Bytes::len).sum::<usize>() == sample.len(),
             false => sample.len().is_multiple_of(length),
         };
-        // A whole file of whole frames is evidence enough for one header; elsewhere as many as in
-        // a run are needed, that chance does not pass for.
+        // In a complete file of whole frames one header is enough evidence; otherwise a run of
+        // headers is needed that cannot be random.
         let enough = if end == EndOfInput::Reached && ends_with_frame { 1 } else { FEWEST_IN_RUN };
-        // One readable header in ten may be of another spacecraft or damaged.
+        // One readable header in ten may be damaged or of another spacecraft.
         let fits = fitness.frames >= enough && fitness.frames * 10 >= readable * 9;
-        // Every fifth header of frames of 220 bytes stands where a mission's of 1,100 would, every
-        // fifth of 446 where every second of 1,115 would.
+        // Every fifth header of 220-byte frames is at the position of a header of 1,100-byte
+        // frames, every fifth of 446 bytes at that of every second of 1,115 bytes.
         let kind = mission.frame().kind;
         let is_shorter = |scid| {
             let runs = |shorter| {
@@ -432,14 +433,14 @@ pub(crate) fn bare_frames(
 
 /// Lengths of bare frames in bytes that are tried.
 const FRAME_LENGTHS: core::ops::RangeInclusive<usize> = 32..=4_096;
-/// Most headers looked at for each length.
+/// Most headers checked for each length.
 const MAX_HEADERS: usize = 64;
-/// Most headers looked at where each frame may be repeated: two dozen times leave 21 counts.
+/// Most headers checked if each frame may be repeated: with 24 repetitions they have 21 counts.
 const MANY_HEADERS: usize = 512;
-/// Fewest steps of frame counts that make a run.
+/// Fewest steps of frame counts in a run.
 const FEWEST_STEPS: usize = 6;
 
-/// How the frame counts of one channel go on.
+/// The steps of the frame counts of one channel.
 #[derive(Default)]
 struct Run {
     last: Option<VcCount>,
@@ -447,11 +448,11 @@ struct Run {
     steps: usize,
     /// Steps to the next count.
     in_sequence: usize,
-    /// Steps that go on, where frames between may be lost.
+    /// Steps forward, between which frames may be lost.
     onward: usize,
 }
 
-/// Counts that are passed over by a step that goes on, at most.
+/// Most counts that a step forward may skip.
 const MOST_LOST: u64 = 15;
 
 /// What the headers of a run of frames have in common.
@@ -461,9 +462,9 @@ struct Headers {
     scid: Scid,
 }
 
-/// Kind and spacecraft of the headers at every `length` bytes, `most` at the most, where counts of
-/// the same channel mostly go on. Frames may be repeated, and lost; what never counts on, like idle
-/// data, is no header.
+/// Kind and spacecraft of at most `most` headers, `length` bytes apart, if the counts of each
+/// channel mostly advance. Frames may be repeated or lost; bytes whose count never advances, such
+/// as idle data, are not headers.
 fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<Headers> {
     let looked_at = (sample.len() / length).min(most);
     let headers: Vec<_> =
@@ -491,10 +492,10 @@ fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<Headers>
         total(|run| run.in_sequence),
         total(|run| run.onward),
     );
-    // Of steps between different counts, 7 in 10 go forward by 16 at most: random counts of 24
-    // bits do so once in a million steps, the 8-bit counts of TM frames once in 16. Only 2 in 10
-    // have to be to the next count, since frames may be lost in bursts. The counting channels have
-    // 2 in 3 of the headers: the rest may be idle or damaged frames.
+    // Of the steps between different counts, 7 in 10 must go forward by 16 at most: random 24-bit
+    // counts do so once in a million steps, the 8-bit counts of TM frames once in 16. Only 2 in 10
+    // must go to the next count, because frames may be lost in bursts. The channels with advancing
+    // counts must have 2 in 3 of the headers: the rest may be idle or damaged frames.
     let is_run = steps >= FEWEST_STEPS
         && onward * 10 >= steps * 7
         && in_sequence * 10 >= steps * 2

@@ -4,9 +4,9 @@
 //! symbols → node synchronisation → Viterbi decoder → NRZ-M → bits
 //! ```
 //!
-//! A mission's `[coding]` says which of these there are; many receivers undo them themselves, and
-//! then give bits. Places in the bits are given as places in the input
-//! ([`InnerDecoder::position`]), so that an input can be read again from a frame on.
+//! A mission's `[coding]` says which of these there are; many receivers decode them and deliver
+//! bits. Positions in the bits are reported as positions in the input ([`InnerDecoder::position`]),
+//! so that an input can be read again from a given frame.
 
 mod code;
 
@@ -19,11 +19,10 @@ use skyhaul_coding::convolutional::NodeSynchroniser;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::nrzm;
 
-/// Finds out what a sample of symbols is, by each inner code that the missions have, bits as they
-/// are first.
+/// Identifies a sample of symbols: first as plain bits, then with each inner code of the missions.
 ///
 /// # Errors
-/// [`Unidentified`], as the code that came closest has it.
+/// [`Unidentified`], for the code that came closest.
 pub fn identify_symbols(
     sample: &[u8],
     symbols: Symbols,
@@ -81,27 +80,27 @@ fn identify_by(
     Ok(Identification { format, mission, ..found })
 }
 
-/// Undoes the inner code of a stream.
+/// Decodes the inner code of a stream.
 #[derive(Debug, Clone)]
 pub struct InnerDecoder {
     symbols: Symbols,
-    /// The input's bit that the first symbol begins with.
+    /// The bit of the input at which the first symbol begins.
     start: u64,
     node: Option<NodeSynchroniser>,
     mark: Option<nrzm::NrzmDecoder>,
-    /// Signs of soft symbols that make no whole byte yet, the newest the lowest bit.
+    /// Signs of soft symbols of an incomplete byte; the newest is the lowest bit.
     signs: u8,
     signs_len: u32,
     /// What the decoder is given.
     soft: Vec<i8>,
 }
 
-/// Bytes of hard symbols that are unpacked at a time.
+/// Bytes of hard symbols unpacked at a time.
 const PIECE: usize = 4_096;
 
 impl InnerDecoder {
-    /// Symbols before a place that have to be decoded so that the bits from there on come out, with
-    /// lock found and the decoder's memory filled.
+    /// Symbols before a position that must be decoded to get the bits from that position: for lock,
+    /// and to fill the decoder's memory.
     const LEAD: u64 = 4 * NodeSynchroniser::MAX_WAITING as u64;
 
     /// The same in bits of the input.
@@ -109,7 +108,7 @@ impl InnerDecoder {
         symbols.bits() * Self::LEAD
     }
 
-    /// Begins with the symbol that starts at bit `start` of the input, a whole byte.
+    /// Begins with the symbol at bit `start` of the input, which is at the beginning of a byte.
     pub fn new(code: InnerCode, symbols: Symbols, start: BitPosition, kernel: Kernel) -> Self {
         let node = code
             .convolutional
@@ -119,7 +118,7 @@ impl InnerDecoder {
         Self { symbols, start, node, mark, signs: 0, signs_len: 0, soft: Vec::new() }
     }
 
-    /// Takes the input's next bytes and appends the bits that are certain now, in whole bytes.
+    /// Takes the input's next bytes and appends the bits that are decided now, in whole bytes.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let from = out.len();
         match (&mut self.node, self.symbols) {
@@ -149,7 +148,7 @@ impl InnerDecoder {
         }
     }
 
-    /// Appends what the end of the input still makes certain.
+    /// Appends the bits that the end of the input decides.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let from = out.len();
         if let Some(node) = &mut self.node {
@@ -160,7 +159,7 @@ impl InnerDecoder {
         }
     }
 
-    /// Where in the input bit number `bit` of the bits put out begins.
+    /// The position in the input of output bit number `bit`.
     pub fn position(&self, bit: u64) -> BitPosition {
         let symbol = self.node.as_ref().map_or(bit, |node| node.symbol_of(bit));
         BitPosition::from_bits(self.start + self.symbols.bits() * symbol)
@@ -241,7 +240,7 @@ mod tests {
             let code = InnerCode { convolutional, line };
             let form = if is_soft { Symbols::Soft } else { Symbols::Hard };
             let data = noise(20_000, seed);
-            // What came before is noise: the decoder finds its own way in.
+            // Noise is first: the decoder must find lock by itself.
             let junk = 8 * junk;
             let mut input = noise(junk / if is_soft { 1 } else { 8 }, seed ^ 0xFFFF);
             let begins = 8 * input.len() as u64;

@@ -1,13 +1,12 @@
 //! Detects soft symbols that were declared as bits, and bits declared as soft symbols, from the
 //! histogram of their bytes.
 //!
-//! Packed bits of a randomised downlink make all 256 bytes equally frequent. Soft symbols gather
-//! around two values of opposite sign, and as many lie on the one side as on the other.
+//! Packed bits of a randomised downlink make all 256 bytes equally frequent. Soft symbols cluster
+//! around two values of opposite sign, with equal numbers on both sides.
 
 use crate::identify::{InputLayout, Unidentified};
 
-/// What the bytes of an input that was not identified look like, where that is not what the caller
-/// takes them for.
+/// The probable format of an input that was not identified, if it differs from the declared one.
 pub fn mistaken(sample: &[u8], format: Option<InputLayout>) -> Option<Unidentified> {
     if sample.len() < LEAST {
         return None;
@@ -16,8 +15,8 @@ pub fn mistaken(sample: &[u8], format: Option<InputLayout>) -> Option<Unidentifi
     let evenness = evenness(&counts, sample.len());
     match format {
         Some(InputLayout::Soft) => (evenness < EVEN).then_some(Unidentified::BitsAsSoft),
-        // Whoever says so knows what there is; data that no code has randomised may look like
-        // anything.
+        // A caller that declares this knows the format; data that is not randomised may look like
+        // any format.
         Some(InputLayout::Frames) => None,
         _ if evenness > UNEVEN && is_two_sided(&counts, sample.len()) => {
             Some(Unidentified::SoftAsBits)
@@ -26,16 +25,15 @@ pub fn mistaken(sample: &[u8], format: Option<InputLayout>) -> Option<Unidentifi
     }
 }
 
-/// Bytes from which on it is told: chance moves the figure by less than a hundredth.
+/// Fewest bytes for a decision: chance then changes the figure by less than a hundredth.
 const LEAST: usize = 4_096;
 /// Below this, bytes are as frequent as those of random bits.
 const EVEN: f64 = 1.05;
 /// Above this they are not. Strong noise spreads soft symbols nearly as evenly.
 const UNEVEN: f64 = 1.1;
-/// The part of the bytes that soft symbols may have without a counterpart of the other sign.
+/// Largest share of the bytes of soft symbols that has no counterpart of the other sign.
 const UNPAIRED: f64 = 0.25;
-/// The least part of the bytes on either side: ones and zeros of a randomised downlink are about as
-/// many.
+/// Least share of the bytes of each sign: a randomised downlink has about as many ones as zeros.
 const LEAST_SIDE: f64 = 0.35;
 
 fn counts(sample: &[u8]) -> [u64; 256] {
@@ -54,7 +52,7 @@ fn evenness(counts: &[u64; 256], len: usize) -> f64 {
     256.0 * same as f64 / (len as f64 * (len - 1) as f64)
 }
 
-/// Whether bytes of either sign are about as many, each with its counterpart.
+/// Whether there are about as many bytes of each sign, each with its counterpart.
 #[allow(clippy::cast_precision_loss, reason = "a figure to judge by")]
 fn is_two_sided(counts: &[u64; 256], len: usize) -> bool {
     let (mut ones, mut zeros, mut unpaired) = (0, 0, 0);
@@ -112,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Many noisy symbols of a level that most values of an octet come near.
+    /// Many noisy symbols of a level at which most values of an octet occur.
     #[test]
     fn soft_symbols_that_spread_nearly_evenly_are_told_from_bits() {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The trend of a link's margin: how many symbols each codeword needed corrected, minute by minute
+//! The trend of a link's margin: the number of symbols corrected in each codeword, for each minute
 //! of a contact.
 //!
 //! A codeword of E = 16 is lost at 17 wrong symbols. The distance to that limit shows the margin of
@@ -14,8 +14,8 @@ use skyhaul_units::Utc;
 pub struct MinuteMargin {
     /// When it began, in seconds since 1970 UTC, by the reception of the frames.
     pub unix_s: i64,
-    /// Codewords with so many symbols corrected: none, 1, 2, 3 and 4, 5 to 8, 9 to 12, 13 to 16;
-    /// last those that could not be corrected.
+    /// Codewords by the number of symbols corrected: none, 1, 2, 3 and 4, 5 to 8, 9 to 12, 13 to
+    /// 16; the last are those that could not be corrected.
     pub codewords: [u32; BINS],
 }
 
@@ -32,7 +32,7 @@ pub const BINS: usize = 8;
 /// The most symbols corrected in each group but the last.
 pub const BIN_ENDS: [u8; BINS - 1] = [0, 1, 2, 4, 8, 12, 16];
 /// Minutes kept: the longest passes are 20 minutes, contacts of the deep space networks 12 hours.
-/// What comes later counts to the last of them. 720 take 29 kB.
+/// Later frames count towards the last minute. 720 minutes take 29 kB.
 pub const MAX_MINUTES: usize = 720;
 
 impl LinkMargin {
@@ -52,11 +52,11 @@ impl LinkMargin {
         let Some(minute) = self.minute(frame.received) else { return };
         let by_codeword = frame.quality.corrected.by_codeword();
         for symbols in by_codeword {
-            // Past the last end stand those that could not be corrected.
+            // The group after the last limit has those that could not be corrected.
             let bin = BIN_ENDS.partition_point(|end| end < symbols);
             minute.codewords[bin] = minute.codewords[bin].saturating_add(1);
         }
-        // Nothing is said of a codeword that was clean in a frame in which all were.
+        // A frame in which all codewords were clean does not list them.
         let clean = codewords.saturating_sub(by_codeword.len() as u32);
         minute.codewords[0] = minute.codewords[0].saturating_add(clean);
     }
@@ -66,8 +66,7 @@ impl LinkMargin {
         &self.minutes
     }
 
-    /// The minute of a frame: the newest, a new one, or where the clock was set back, an earlier
-    /// one.
+    /// The minute of a frame: the newest, a new one, or an earlier one if the clock was set back.
     fn minute(&mut self, received: Utc) -> Option<&mut MinuteMargin> {
         let unix_s = received.as_micros().div_euclid(60_000_000) * 60;
         let place = match self.minutes.binary_search_by_key(&unix_s, |known| known.unix_s) {

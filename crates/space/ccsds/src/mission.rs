@@ -1,8 +1,8 @@
-//! Missions: what a spacecraft's downlink looks like, as data.
+//! Missions: the description of a spacecraft's downlink as data.
 //!
-//! A mission is read from TOML ([`Mission::from_toml`]) and cannot contradict itself once read:
-//! frame length, coding and fields fit each other. The missions of the repository's `missions`
-//! folder are built in ([`MissionSet::built_in`]).
+//! A mission is read from TOML ([`Mission::from_toml`]), which checks that frame length, coding and
+//! fields fit each other. The missions of the repository's `missions` folder are built in
+//! ([`MissionSet::built_in`]).
 
 mod builtin;
 mod code_tables;
@@ -93,10 +93,10 @@ pub enum FrameLengths {
     /// They are.
     #[default]
     Fixed,
-    /// USLP frames that each say their own, up to the longest. They come without marker and coding.
+    /// USLP frames with a length field, up to the longest. They have no marker and no coding.
     Variable {
-        /// Bytes of truncated frames, which do not say it (732.1-B-3 annex D); `None` where there
-        /// are none.
+        /// Bytes of truncated frames, which have no length field (732.1-B-3 annex D); `None` if
+        /// there are none.
         truncated: Option<usize>,
     },
 }
@@ -106,10 +106,10 @@ pub enum FrameLengths {
 pub struct FrameFormat {
     /// Kind of frame.
     pub kind: FrameKind,
-    /// Length of the frame in bytes, without marker and check symbols; of the longest where lengths
-    /// vary.
+    /// Length of the frame in bytes, without marker and check symbols; if lengths vary, of the
+    /// longest.
     pub length: usize,
-    /// Whether that is the length of all.
+    /// Whether all frames have this length.
     pub lengths: FrameLengths,
     /// The spacecraft id of an AOS frame has 10 bits: since issue 5 of CCSDS 732.0-B (4.1.2.2.2).
     /// TM frames always have 10, USLP frames 16.
@@ -118,8 +118,8 @@ pub struct FrameFormat {
     pub fhec: bool,
     /// Bytes of the insert zone.
     pub insert_zone: usize,
-    /// An operational control field of 4 bytes ends every frame. (TM and USLP frames say so
-    /// themselves.)
+    /// An operational control field of 4 bytes ends every frame. (TM and USLP frames have a flag
+    /// for it.)
     pub ocf: bool,
     /// The frame error control field that ends the frame.
     pub fecf: FrameCheck,
@@ -130,18 +130,18 @@ impl FrameFormat {
     pub const fn is_variable(&self) -> bool {
         matches!(self.lengths, FrameLengths::Variable { .. })
     }
-    /// Whether a frame may have so many bytes.
+    /// Whether a frame may have this many bytes.
     pub const fn has_length(&self, bytes: usize) -> bool {
         bytes == self.length || (self.is_variable() && bytes < self.length)
     }
 }
 
-/// Which part of a block is randomised, and when that is undone.
+/// Which part of a block is randomised, and when it is derandomised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Derandomise {
-    /// The whole block, undone before Reed-Solomon decoding (CCSDS 131.0-B-5 10.2.2).
+    /// The whole block, derandomised before Reed-Solomon decoding (CCSDS 131.0-B-5 10.2.2).
     BeforeDecoding,
-    /// Only the frame from this byte on, undone after Reed-Solomon decoding: Terra's direct
+    /// Only the frame from this byte on, derandomised after Reed-Solomon decoding: Terra's direct
     /// broadcast.
     AfterDecoding {
         /// Bytes at the frame's start that are not randomised.
@@ -149,7 +149,7 @@ pub enum Derandomise {
     },
 }
 
-/// What lies between markers, and how it is coded.
+/// The block between markers, and its coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coding {
     /// Attached sync marker.
@@ -160,7 +160,7 @@ pub struct Coding {
     pub reed_solomon: Option<Parameters>,
     /// Low-density parity-check code, if any: each block is one codeword.
     pub ldpc: Option<ldpc::Code>,
-    /// What stands between all that and the symbols of a demodulator.
+    /// The line code and the convolutional code of a demodulator's symbols.
     pub inner: InnerCode,
 }
 
@@ -171,11 +171,11 @@ pub enum Content {
     Packets,
     /// Only idle data.
     Idle,
-    /// Frames that are passed on without looking for packets.
+    /// Frames that are passed on without extraction of packets.
     Opaque,
 }
 
-/// What one virtual channel carries, where it differs from the rest.
+/// The content of one virtual channel that differs from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelRule {
     /// The channel.
@@ -218,12 +218,12 @@ impl core::str::FromStr for ApidRange {
     }
 }
 
-/// How packets of some applications say their time. Only packets with a secondary header do.
+/// The time code of some applications' packets. Only packets with a secondary header have one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeRule {
     /// The applications.
     pub apids: Vec<ApidRange>,
-    /// The code; `None` for applications whose secondary header has no time.
+    /// The time code; `None` for applications whose secondary header has no time.
     pub code: Option<TimeCode>,
     /// Bytes from the packet's start to the code.
     pub offset: usize,
@@ -277,7 +277,7 @@ impl Mission {
     pub fn title(&self) -> &str {
         &self.title
     }
-    /// Spacecraft ids as frame headers show them. Empty for the generic mission: any.
+    /// Spacecraft ids in frame headers. Empty for the generic mission, which fits any.
     pub fn scids(&self) -> &[Scid] {
         &self.scids
     }
@@ -313,7 +313,7 @@ impl Mission {
             .find(|rule| rule.vcid == vcid)
             .map_or(self.content, |rule| rule.content)
     }
-    /// Length of the longest packet in bytes; a longer one is taken for damage.
+    /// Length of the longest packet in bytes; a longer one counts as damaged.
     pub const fn longest_packet(&self) -> usize {
         self.longest_packet
     }
@@ -329,14 +329,13 @@ impl Mission {
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
-    /// Where and how packets of `apid` say their time; `None` where they do not.
+    /// The time rule for packets of `apid`; `None` if they have no time.
     pub fn time_rule(&self, apid: Apid) -> Option<(TimeCode, usize)> {
         let rule =
             self.times.iter().find(|rule| rule.apids.iter().any(|range| range.contains(apid)))?;
         Some((rule.code?, rule.offset))
     }
-    /// The time that a space packet says; `None` where it has no secondary header, no rule, or no
-    /// valid time.
+    /// The time in a space packet; `None` if it has no secondary header, no rule, or no valid time.
     pub fn packet_time(&self, packet: &[u8]) -> Option<Utc> {
         let header = crate::packet::SpaceHeader::parse(packet).ok()?;
         if !header.has_secondary {
@@ -360,7 +359,7 @@ impl Mission {
     }
 }
 
-/// The missions that a downlink is identified among.
+/// The missions among which a downlink is identified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissionSet {
     missions: Vec<Mission>,
@@ -375,17 +374,16 @@ impl MissionSet {
     pub const fn empty() -> Self {
         Self { missions: Vec::new() }
     }
-    /// The missions that a downlink shows by itself: those that name a spacecraft. Others would fit
-    /// any.
+    /// The missions that can be detected: those that name a spacecraft. Others would fit any
+    /// downlink.
     pub fn identifiable(&self) -> Self {
         let named = self.missions.iter().filter(|mission| !mission.scids().is_empty());
         Self { missions: named.cloned().collect() }
     }
-    /// Adds a mission; one of the same name is replaced, and is preferred over those that were
-    /// there.
+    /// Adds a mission, which replaces one of the same name and is preferred over the others.
     ///
     /// # Errors
-    /// Returns the mission where the set holds [`MAX_MISSIONS`].
+    /// Returns the mission if the set already has [`MAX_MISSIONS`].
     pub fn add(&mut self, mission: Mission) -> Result<(), Box<Mission>> {
         self.missions.retain(|known| known.name != mission.name);
         if self.missions.len() >= MAX_MISSIONS {
@@ -394,7 +392,7 @@ impl MissionSet {
         self.missions.insert(0, mission);
         Ok(())
     }
-    /// Adds a mission behind those that are there.
+    /// Adds a mission after the others.
     pub(crate) fn append(&mut self, mission: Mission) {
         self.missions.push(mission);
     }

@@ -1,8 +1,8 @@
 //! Space packets (CCSDS 133.0-B-2 4.1) and encapsulation packets (133.1-B-3 4.1): their headers.
 //!
 //! [`Header::parse`] needs [`Header::LONGEST`] bytes at most and says when more are needed; after
-//! it succeeds, `total_len` is what to wait for. What the packet carries is not looked into, but
-//! for its time ([`crate::time`]).
+//! it succeeds, `total_len` is what to wait for. The content is not read, except for the time
+//! ([`crate::time`]).
 
 use crate::id::Apid;
 
@@ -65,7 +65,7 @@ pub enum HeaderError {
     /// Neither a space packet nor an encapsulation packet.
     #[error("packet version {0} is neither a space packet (0) nor an encapsulation packet (7)")]
     Version(u8),
-    /// An encapsulation packet that says it is shorter than its own header.
+    /// An encapsulation packet whose length field is less than its own header.
     #[error(
         "an encapsulation packet of {total_len} bytes is shorter than its header of {header_len}"
     )]
@@ -140,7 +140,7 @@ impl SpaceHeader {
         })
     }
 
-    /// The header's six bytes. `total_len` outside 7 to 65542 is held to it.
+    /// The header's six bytes. `total_len` is limited to 7 to 65542.
     pub fn to_bytes(&self) -> [u8; 6] {
         let kind = u16::from(self.is_telecommand) << 12 | u16::from(self.has_secondary) << 11;
         let [a, b] = (kind | self.apid.value()).to_be_bytes();
@@ -174,8 +174,8 @@ impl EncapsulationHeader {
     }
 }
 
-/// The whole packets at the start of `bytes`, one after the other, as in a packet file.
-/// After the last one, [`Packets::rest`] is what did not make a packet.
+/// The complete packets at the start of `bytes`, as in a packet file. After the last one,
+/// [`Packets::rest`] has the bytes that are not a packet.
 #[derive(Debug, Clone)]
 pub struct Packets<'a> {
     rest: &'a [u8],
@@ -186,7 +186,7 @@ impl<'a> Packets<'a> {
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
-    /// The bytes that no packet was found in: empty after a well-formed file.
+    /// The bytes without a packet: empty for a well-formed file.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use skyhaul_coding::MAX_INTERLEAVE;
 use skyhaul_units::Utc;
 
-/// A place in the input, counted in bits from its start (bytes most significant bit first).
+/// A position in the input, in bits from its start (bytes most significant bit first).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BitPosition(u64);
 
@@ -21,7 +21,7 @@ impl BitPosition {
     pub const fn as_bits(self) -> u64 {
         self.0
     }
-    /// The byte that holds the bit: where to begin reading a file again.
+    /// The byte with the bit, from which a file must be read again.
     pub const fn byte(self) -> u64 {
         self.0 / 8
     }
@@ -31,7 +31,7 @@ impl BitPosition {
     }
 }
 
-/// What error control said about a frame.
+/// The result of error control for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameVerdict {
     /// Checked, and no error.
@@ -57,14 +57,14 @@ impl CorrectedSymbols {
     /// Stands for a codeword that could not be corrected.
     pub const UNCORRECTABLE: u8 = u8::MAX;
 
-    /// From the counts by codeword; those past the eighth are left out.
+    /// From the counts of each codeword; those after the eighth are left out.
     pub fn new(by_codeword: &[u8]) -> Self {
         let codewords = by_codeword.len().min(MAX_INTERLEAVE);
         let mut symbols = [0; MAX_INTERLEAVE];
         symbols[..codewords].copy_from_slice(&by_codeword[..codewords]);
         Self { symbols, codewords: codewords as u8 }
     }
-    /// The counts in the order of the codewords; empty where nothing was corrected.
+    /// The counts in the order of the codewords; empty if nothing was corrected.
     pub fn by_codeword(&self) -> &[u8] {
         &self.symbols[..usize::from(self.codewords)]
     }
@@ -87,9 +87,9 @@ impl CorrectedSymbols {
 /// What an iterative decoder did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Iterations {
-    /// Goes at all checks of the code; none where nothing was wrong.
+    /// Iterations over all checks of the code; zero if nothing was wrong.
     pub count: u16,
-    /// Channel symbols whose sign was wrong, in a codeword that was decoded.
+    /// Channel symbols with a wrong sign, in a codeword that was decoded.
     pub corrected_symbols: u32,
 }
 
@@ -98,12 +98,12 @@ pub struct Iterations {
 pub struct Quality {
     /// Wrong bits in the marker before it.
     pub marker_errors: u8,
-    /// The bits came inverted (and were turned back).
+    /// The bits were received inverted (and inverted again).
     pub inverted: bool,
-    /// Bits by which the marker stood later (or, negative, earlier) than the one before it
-    /// promised.
+    /// Bits by which the marker was later (or, if negative, earlier) than predicted by the one
+    /// before.
     pub slip: i8,
-    /// No marker was found: the frame is where the one before it promised.
+    /// No marker was found: the frame is at the position predicted by the one before.
     pub flywheel: bool,
     /// What error control said.
     pub verdict: FrameVerdict,
@@ -118,7 +118,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// A frame that came without anything to check it by.
+    /// A frame without any check.
     pub const NOT_CHECKED: Self = Self {
         marker_errors: 0,
         inverted: false,
@@ -143,7 +143,7 @@ impl Quality {
 pub enum Reason {
     /// More wrong symbols than Reed-Solomon corrects.
     ReedSolomon,
-    /// The low-density parity-check code's checks could not all be met.
+    /// Not all checks of the low-density parity-check code could be met.
     Ldpc,
     /// The frame error control field disagrees.
     FrameErrorControl,
@@ -168,15 +168,15 @@ impl Reason {
 pub struct CapturedFrame {
     /// When its last bit was received, to the microsecond.
     pub received: Utc,
-    /// Where its marker (or, of a bare frame, its first bit) stands in the input.
+    /// Position in the input of its marker, or of a bare frame's first bit.
     pub position: BitPosition,
     /// How well it was received.
     pub quality: Quality,
     /// Why it is set aside; `None` for a good frame.
     pub set_aside: Option<Reason>,
-    /// A good frame: the transfer frame. One set aside: everything after the marker as received,
-    /// still randomised and with its check symbols, true polarity. Frames decoded in one run share
-    /// their memory: copy what outlives its neighbours.
+    /// For a good frame, the transfer frame. For one set aside, everything after the marker as
+    /// received, still randomised and with its check symbols, in true polarity. Frames decoded in
+    /// one run share their memory: copy a frame that is kept longer than the others.
     pub bytes: Bytes,
     /// The block's check symbols after correction, where they are kept; otherwise empty.
     pub check_symbols: Bytes,

@@ -1,12 +1,12 @@
-//! The packets of a packet file that may be damaged: space packets one after the other,
-//! encapsulation packets among them.
+//! Finds the packets of a packet file that may be damaged: contiguous space packets and
+//! encapsulation packets.
 //!
-//! A packet file has no markers. What tells that a packet's length is right is that another begins
-//! where it ends: a packet is handed out when a packet of an application known already follows it,
-//! or [`CHAIN`] packets in a row, or the end of the file. Where that fails and a chain of packets
-//! begins inside the packet, its length is wrong; else the packet stands and what follows it is
-//! damage. Behind damage the chain is taken up again where packets of known applications follow
-//! each other, so that noise is not taken for packets.
+//! A packet file has no markers. The length of a packet is proven by the next packet directly after
+//! it: a packet is accepted if a packet of a known application follows it, or [`CHAIN`] packets in
+//! a row, or the end of the file. If none does and a chain of packets begins inside the packet, its
+//! length is wrong; otherwise the packet is accepted and the bytes after it are damage. After
+//! damage, the chain continues where packets of known applications follow each other, so that noise
+//! does not count as packets.
 
 use crate::end_of_input::EndOfInput;
 use crate::id::Apid;
@@ -28,7 +28,7 @@ pub enum Scanned<'a> {
     Damage(UnreadableRange),
 }
 
-/// A stretch of a packet file that holds no packets.
+/// A stretch of a packet file without packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreadableRange {
     /// Where it begins, in bytes from the start of the file.
@@ -42,14 +42,13 @@ pub struct UnreadableRange {
 /// What is wrong where the chain of packets breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageKind {
-    /// There are zeros, which would read as packets of one byte: what a disk gives for what it
-    /// lost.
+    /// Zeros, which would read as packets of one byte: a disk returns them for lost data.
     Zeros,
     /// There is no packet header.
     Header(HeaderError),
-    /// A packet that says this length in bytes does not end where another begins.
+    /// No packet begins after a packet with this length in bytes.
     Length(u64),
-    /// The file ends inside a packet that says this length in bytes.
+    /// The file ends inside a packet with this length in bytes.
     CutOff(u64),
     /// The file ends inside a packet header.
     CutOffHeader,
@@ -79,25 +78,25 @@ impl core::fmt::Display for DamageKind {
     }
 }
 
-/// Finds the packets of one file, which comes in stretches.
+/// Finds the packets of one file, which is read in stretches.
 #[derive(Debug, Clone)]
 pub struct Scanner {
-    /// Where the next stretch begins in the file.
+    /// The offset of the next stretch in the file.
     offset: u64,
     /// By APID, whether packets of it were found.
     known: Box<[bool]>,
     has_known: bool,
-    /// The damage that is being passed, if any.
+    /// The damage at the present position, if any.
     damage: Option<UnreadableRange>,
 }
 
-/// What stands at a place of a stretch.
+/// What is at a position of a stretch.
 enum Place {
     /// A packet of this header.
     Packet(Header),
     /// No packet.
     Wrong(DamageKind),
-    /// More of the file is needed to tell.
+    /// More of the file is needed to decide.
     More,
 }
 
@@ -113,9 +112,10 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// Hands out what stands in `bytes`, the file from where the last call left off. Returns how
-    /// many of the bytes are done with: the others are to be given again at the start of the next
-    /// call, with what follows them in the file. All are, where the file ends with them.
+    /// Passes the packets and damage in `bytes` to `sink`; the bytes continue the file from the end
+    /// of the last call. Returns the number of bytes that are used up. Give the others again at the
+    /// start of the next call, together with the bytes that follow them in the file. At the end of
+    /// the file all bytes are used up.
     ///
     /// Less than [`LOOK_AHEAD`] bytes are left over.
     pub fn scan<'a>(
@@ -161,7 +161,7 @@ impl Scanner {
         at
     }
 
-    /// What stands at the start of `bytes`, which are not empty.
+    /// What is at the start of `bytes`, which are not empty.
     fn place(&self, bytes: &[u8], end: EndOfInput) -> Place {
         if self.damage.is_some() {
             return self.resumes(bytes, end);
@@ -196,7 +196,7 @@ impl Scanner {
                 }
                 Err(kind) if kind.is_cut() && end == EndOfInput::Ahead => return Place::More,
                 Err(_) if self.has_known => return self.suspect(first, bytes, end),
-                // A short file that was cut off.
+                // A short file that was cut.
                 Err(kind) if kind.is_cut() && links >= SHORT_CHAIN => return Place::Packet(first),
                 // Not even one packet has been found yet: this is another kind of file, or it
                 // begins with damage.
@@ -220,7 +220,7 @@ impl Scanner {
         Place::Packet(first)
     }
 
-    /// Whether a chain of packets begins at the start of `bytes` that noise would not make.
+    /// Whether a chain of packets begins at the start of `bytes` that is too long to be noise.
     fn resumes(&self, bytes: &[u8], end: EndOfInput) -> Place {
         let (chain, known) = if self.has_known { (CHAIN, KNOWN) } else { (LONG_CHAIN, 0) };
         let mut rest = bytes;
@@ -235,7 +235,7 @@ impl Scanner {
                     rest = &rest[header.total_len()..];
                 }
                 Err(kind) if kind.is_cut() && end == EndOfInput::Ahead => {
-                    // Most places are told by the first header alone, whatever follows.
+                    // The first header alone decides for most positions.
                     let hopeless = Header::parse(rest)
                         .is_ok_and(|header| !self.carries_on(&header, link, known));
                     return if hopeless { Place::Wrong(kind) } else { Place::More };
@@ -247,8 +247,8 @@ impl Scanner {
         first.map_or(Place::Wrong(DamageKind::CutOffHeader), Place::Packet)
     }
 
-    /// Whether a packet may be link number `link` of a chain behind damage: the first `known` links
-    /// have to be of known applications; where nothing is known, all have to be space packets.
+    /// Whether a packet may be link number `link` of a chain after damage: the first `known` links
+    /// must be of known applications; if none is known, all must be space packets.
     fn carries_on(&self, header: &Header, link: usize, known: usize) -> bool {
         let wanted = link < known;
         match header {
@@ -263,7 +263,7 @@ impl Scanner {
     }
 }
 
-/// The header of the packet at the start of `bytes`, which holds all of it.
+/// The header of the packet at the start of `bytes`, which must be complete.
 fn whole(bytes: &[u8]) -> Result<Header, DamageKind> {
     if bytes.starts_with(&[0; SpaceHeader::LEN]) {
         return Err(DamageKind::Zeros);
@@ -282,24 +282,24 @@ fn whole(bytes: &[u8]) -> Result<Header, DamageKind> {
     }
 }
 
-/// Packets in a row that are taken for a chain. Of places in noise a quarter looks like the header
-/// of a packet.
+/// Packets in a row that form a chain. A quarter of the positions in noise look like the header of
+/// a packet.
 pub const CHAIN: usize = 4;
-/// Behind damage, packets of known applications that a chain must begin with: with twenty known,
-/// one place of noise in ten million does.
+/// Packets of known applications at the beginning of a chain after damage: with twenty known, one
+/// position of noise in ten million has as many.
 const KNOWN: usize = 2;
-/// Space packets that a file must begin with to be taken for a packet file; that it begins like one
-/// is no wonder: the marker of a capture reads as the start of a packet.
+/// Space packets at the beginning of a packet file. One is not enough, because the marker of a
+/// capture reads as the start of a packet.
 const FIRST_CHAIN: usize = 6;
-/// Whole packets before the one that the file's end cuts off which will do in place of that.
+/// Whole packets before a cut packet at the end of the file that are enough instead.
 const SHORT_CHAIN: usize = 3;
-/// Space packets that make a chain where no application is known yet: one place of noise in 17
-/// million.
+/// Space packets in a chain if no application is known yet: one position of noise in 17 million has
+/// as many.
 const LONG_CHAIN: usize = 8;
-/// 128 KiB: the longest packet believed in, twice the longest space packet. Encapsulation packets
-/// may say up to 4 GiB.
+/// 128 KiB: the longest accepted packet, twice the longest space packet. The length field of
+/// encapsulation packets goes up to 4 GiB.
 const LONGEST: usize = 128 << 10;
-/// Bytes that may have to be seen from a place on to tell what stands there.
+/// Bytes after a position that may be needed to decide what is there.
 pub const LOOK_AHEAD: usize = (LONG_CHAIN + 1) * LONGEST + Header::LONGEST;
 
 #[cfg(test)]

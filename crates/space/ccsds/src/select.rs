@@ -1,20 +1,21 @@
-//! Best-frame select: of several inputs of one downlink (two antennas, two stations, two front
-//! ends), the union of their frames, the better copy of each, in order, once.
+//! Best-frame select: joins several inputs of one downlink (two antennas, two stations, two front
+//! ends) to the union of their frames, with the better copy of each, in order, without duplicates.
 //!
 //! `push` the frames of each input in its own order, then `poll` with the present time until
-//! `None`, and again when it is
-//! [`Select::due`]. A frame waits until every input has given it or has come past it by some
-//! frames, at most for the window: so an input that is silent holds nothing up beyond that.
+//! `None`, and again when it is [`Select::due`]. A frame waits until every input has given it or is
+//! past it by some frames, but at most for the window, so that a silent input does not delay the
+//! others longer.
 //!
-//! A good frame is known by its bytes; one that no code proves, and whose bytes differ, by its
-//! header and place: frames of which spacecraft, channel or count differ are never the same. The
-//! others have their place among their neighbours: where one input stands in the downlink is known
-//! from the last frame that it had in common with others, and how far it went since then from its
-//! positions. Counts of the virtual channels overrule places where an input lost part of its
-//! stream, and so does a frame in common: what an input gave before it goes out before it. A frame
-//! set aside at one input is dropped if another has it good, and kept once otherwise.
+//! A good frame is identified by its bytes. Without a code that proves them, a frame with other
+//! bytes is identified by its header and place; frames with different spacecraft, channel or count
+//! are never the same. Other frames have a place among their neighbours: the place of an input in
+//! the downlink is known from the last frame that it had in common with others, and its progress
+//! since then from its positions. If an input lost part of its stream, the counts of the virtual
+//! channels overrule places, and so does a common frame: all frames of an input before it are
+//! returned before it. A frame set aside at one input is dropped if another input has a good copy;
+//! otherwise one copy is kept.
 //!
-//! Memory is bounded by [`SelectOptions::held`] frames that wait, and as many remembered as come in
+//! Memory is bounded by [`SelectOptions::held`] frames that wait, and the frames remembered for
 //! twice the longest window, at most [`REMEMBERED`]. The same pushes and polls give the same
 //! frames.
 
@@ -37,12 +38,11 @@ use std::collections::VecDeque;
 /// How long frames wait for better copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectOptions {
-    /// The longest that a frame waits after its first copy was received. `None`: as long as it
-    /// takes, for inputs that can be held back, such as files. Default 50 ms: antennas of one
-    /// station, and stations of one network, are no further apart.
+    /// The longest that a frame waits after its first copy was received. `None`: without a limit,
+    /// for inputs that can be held back, such as files. Default 50 ms: antennas of one station, and
+    /// stations of one network, are no further apart.
     pub window: Option<Duration>,
-    /// The longest that the window grows to when an input is later than that all the time. Default
-    /// 1 s.
+    /// The largest window, which grows if an input is always later than that. Default 1 s.
     pub most_window: Duration,
     /// Most frames that wait. Default 16,384: 50 ms at 2.9 Gbit/s, 20 MB of frames of a usual
     /// length.
@@ -65,16 +65,16 @@ pub struct Select {
     format: FrameFormat,
     options: SelectOptions,
     alignment: Alignment,
-    /// Frames at the front that go out whoever has not come past them.
+    /// Frames at the front that are returned even if some inputs are not past them.
     forced: usize,
-    /// Of a single input: nothing to select.
+    /// A single input: there is nothing to select.
     passed: VecDeque<CapturedFrame>,
     newest: Utc,
 }
 
 /// Most inputs of a downlink.
 pub const MAX_INPUTS: usize = 16;
-/// Most frames that are remembered after they have gone out: two seconds at 1 Gbit/s, 30 MB.
+/// Most frames that are remembered after they were returned: two seconds at 1 Gbit/s, 30 MB.
 pub const REMEMBERED: usize = 1 << 18;
 
 impl Select {
@@ -91,16 +91,16 @@ impl Select {
         }
     }
 
-    /// From one frame to the next, positions of `input` go on by this many bits. To be said before
-    /// its first frame; otherwise, the length of a frame.
+    /// Sets the distance in bits from one frame of `input` to the next. Call it before the first
+    /// frame; the default is the length of a frame.
     pub fn stride(&mut self, input: usize, bits: u64) {
         if let Some(input) = self.alignment.inputs.get_mut(input) {
             input.stride = bits.max(1);
         }
     }
 
-    /// Takes the next frame of `input`, which was closed until then, perhaps. Frames of inputs that
-    /// there are not are dropped.
+    /// Takes the next frame of `input`, which it opens if it was closed. Frames of unknown inputs
+    /// are dropped.
     pub fn push(&mut self, input: usize, frame: CapturedFrame) {
         let alone = self.alignment.inputs.len() == 1;
         let window = self.window();
@@ -120,15 +120,15 @@ impl Select {
         self.remember();
     }
 
-    /// `input` has ended, or nothing is connected to it: frames do not wait for it until it gives
-    /// another one.
+    /// `input` has ended, or nothing is connected to it: frames do not wait for it until its next
+    /// frame.
     pub fn close(&mut self, input: usize) {
         if let Some(input) = self.alignment.inputs.get_mut(input) {
             input.is_open = false;
         }
     }
 
-    /// All inputs have ended: everything goes out.
+    /// All inputs have ended: all frames are returned.
     pub fn finish(&mut self) {
         for input in 0..self.alignment.inputs.len() {
             self.alignment.inputs[input].is_open = false;
@@ -136,7 +136,7 @@ impl Select {
         }
     }
 
-    /// The next frame that goes out by `now`.
+    /// The next frame that is due at `now`.
     pub fn poll(&mut self, now: Utc) -> Option<Selected> {
         if let Some(frame) = self.passed.pop_front() {
             self.alignment.inputs[0].account.chosen += 1;
@@ -155,7 +155,7 @@ impl Select {
         }
     }
 
-    /// When the next frame goes out at the latest, if nothing comes until then.
+    /// When the next frame is due at the latest, if no other frame arrives.
     pub fn due(&self) -> Option<Utc> {
         if !self.passed.is_empty() {
             return Some(self.newest);
@@ -163,7 +163,7 @@ impl Select {
         Some(self.alignment.oldest()? + self.window()?)
     }
 
-    /// What became of the frames of `input`, and how far it is behind.
+    /// The account of the frames of `input`, and its skew.
     pub fn account(&self, input: usize) -> Option<InputAccount> {
         self.alignment
             .inputs
@@ -171,14 +171,14 @@ impl Select {
             .map(|input| InputAccount { skew: input.skew(), ..input.account })
     }
 
-    /// How long frames wait now; it grows where an input is later than that all the time.
+    /// The present window; it grows if an input is always later than that.
     pub fn window(&self) -> Option<Duration> {
         let skew = self.alignment.steady_skew.scaled(5, 4).min(self.options.most_window);
         self.options.window.map(|window| window.max(skew))
     }
 
-    /// Frames of `input` that wait for others. Inputs that can be held back are to be read evenly:
-    /// the one with the fewest first.
+    /// Frames of `input` that wait for others. Read inputs that can be held back evenly: the one
+    /// with the fewest first.
     pub fn holding(&self, input: usize) -> usize {
         self.alignment.inputs.get(input).map_or(0, |input| input.pending + input.waiting.len())
     }

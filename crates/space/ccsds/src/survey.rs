@@ -1,8 +1,7 @@
 //! Statistics of a series of packets by application: packets, bytes, lengths, times, breaks in the
 //! sequence count.
 //!
-//! Left out: order and duplicates, which are Level-0's business. A break is counted where it stands
-//! in the series.
+//! Left out: order and duplicates, which Level-0 handles. A break counts where it is in the series.
 
 use crate::count::{CountStep, Modulus};
 use crate::id::Apid;
@@ -17,7 +16,7 @@ use std::collections::BTreeMap;
 pub struct PacketTimes {
     /// By APID: code and its offset in the packet.
     rules: Box<[Option<(TimeCode, usize)>]>,
-    /// By APID: the time of the packet that its last group began with.
+    /// By APID: the time of the first packet of its last group.
     group: Box<[Option<Utc>]>,
 }
 
@@ -26,12 +25,12 @@ pub struct PacketTimes {
 pub struct PacketTime {
     /// That in the packet itself.
     pub own: Option<Utc>,
-    /// That of the packet which its group began with, or else its own.
+    /// The time of the first packet of its group, or else its own.
     pub group: Option<Utc>,
 }
 
 impl PacketTimes {
-    /// By the rules of a mission; without one no packet has a time.
+    /// With the time rules of a mission; without a mission no packet has a time.
     pub fn new(mission: Option<&Mission>) -> Self {
         let apids = (0..=Apid::MAX.value()).map(Apid::from_bits);
         let rules: Box<_> =
@@ -39,7 +38,7 @@ impl PacketTimes {
         Self { group: vec![None; rules.len()].into(), rules }
     }
 
-    /// The times of the packet that comes next.
+    /// The times of the next packet.
     pub fn next(&mut self, header: &Header, packet: &[u8]) -> PacketTime {
         let Header::Space(header) = header else { return PacketTime::default() };
         let place = usize::from(header.apid.value());
@@ -54,15 +53,15 @@ impl PacketTimes {
     }
 }
 
-/// What a series of packets amounts to.
+/// The statistics of a series of packets.
 #[derive(Debug, Clone)]
 pub struct PacketSurvey {
     counters: Counters,
     whole: SurveyTotals,
-    /// By APID, its place in `apids` and one more; 0 where it has none.
+    /// By APID, its index in `apids` plus one; 0 if it is not there.
     places: Box<[u16]>,
     apids: Vec<(Apid, ApidSurvey)>,
-    /// By the APID that a counter is known by.
+    /// By the APID that identifies a counter.
     counts: Box<[Option<u16>]>,
 }
 
@@ -73,7 +72,7 @@ pub struct SurveyTotals {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Space packets that only fill (APID 2047): counted here, and as an application.
+    /// Idle space packets (APID 2047): counted here, and as an application.
     pub idle_packets: u64,
     /// Encapsulation packets.
     pub encapsulation_packets: u64,
@@ -91,7 +90,7 @@ pub struct SurveyTotals {
     pub last: Option<Utc>,
 }
 
-/// What the packets of one application amount to.
+/// The statistics of one application's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct ApidSurvey {
     /// Packets.
@@ -102,21 +101,21 @@ pub struct ApidSurvey {
     pub shortest: u32,
     /// Bytes of the longest.
     pub longest: u32,
-    /// The earliest time; none where no packet says one.
+    /// The earliest time; none if no packet has one.
     pub first: Option<Utc>,
     /// The latest time.
     pub last: Option<Utc>,
-    /// Breaks in the sequence count. Where applications share a counter, with the one of the packet
-    /// after the break.
+    /// Breaks in the sequence count. If applications share a counter, the break counts for the
+    /// application of the packet after it.
     pub gaps: u64,
-    /// Packets missing in those, up to half the range of the count each.
+    /// Packets missing in the breaks, up to half the range of the count for each.
     pub missing: u64,
     /// Counts that repeated or went back: a replay, a duplicate or a reset.
     pub resets: u64,
 }
 
 impl PacketSurvey {
-    /// Of nothing yet. A mission says which applications share a counter.
+    /// No packets yet. The mission defines which applications share a counter.
     pub fn new(mission: Option<&Mission>) -> Self {
         let all = usize::from(Apid::MAX.value()) + 1;
         Self {
@@ -128,7 +127,7 @@ impl PacketSurvey {
         }
     }
 
-    /// Counts a packet of `header`, with the time it says.
+    /// Counts a packet with this header and time.
     pub fn add(&mut self, header: &Header, time: Option<Utc>) {
         let bytes = header.total_len() as u64;
         self.whole.packets += 1;

@@ -1,11 +1,11 @@
 //! The frame synchroniser: finds blocks of one length behind markers in a bit stream, at any bit
 //! offset, in true or inverted polarity.
 //!
-//! Where a marker is damaged or bits slipped, error control decides: a block that decodes is a
-//! frame, wherever its marker went ([`Judge`]). When a marker is not where it was due, the bits
-//! since the last frame that is surely good are searched again, so that no good frame between two
-//! impairments is lost. What the synchroniser leaves out: finding the block length
-//! ([`crate::identify`]) and what a block means.
+//! If a marker is damaged or bits slipped, error control decides: a block that decodes is a frame
+//! even without its marker ([`Judge`]). If a marker is not where it was due, the bits since the
+//! last frame that is certainly good are searched again, so that no good frame between two
+//! impairments is lost. Left out: the block length ([`crate::identify`]), and the content of a
+//! block.
 
 mod bits;
 mod cadus;
@@ -38,7 +38,7 @@ use state::State;
 
 /// Finds blocks in a bit stream. After each [`Self::push`], call [`Self::poll`] until it returns
 /// `None`: then at most [`SyncConfig::flywheel_frames`] + 4 blocks and 64 KiB stay buffered. While
-/// in lock, blocks are decoded up to [`RUN_BLOCKS`] at a time, as many as have come.
+/// in lock, the blocks received are decoded up to [`RUN_BLOCKS`] at a time.
 #[derive(Debug)]
 pub struct Synchroniser<T> {
     config: SyncConfig,
@@ -54,7 +54,7 @@ pub struct Synchroniser<T> {
 
 impl<T> Synchroniser<T> {
     /// For blocks of `block_len` bytes after `marker`; the first byte pushed holds the bit `start`,
-    /// at which searching begins.
+    /// at which the search begins.
     pub fn new(config: SyncConfig, marker: Marker, block_len: usize, start: BitPosition) -> Self {
         let config = config.of(marker);
         let start = start.as_bits();
@@ -75,8 +75,8 @@ impl<T> Synchroniser<T> {
         self.reports.counts.bits += 8 * bytes.len() as u64;
         self.cadus.bits.push(received, bytes);
     }
-    /// Takes the next bytes like [`Self::push`]; in lock, it decodes their blocks at once, where
-    /// they lie, and does not copy them first. [`Self::poll`] reports them.
+    /// Takes the next bytes like [`Self::push`]; in lock, it decodes their blocks at once without
+    /// copying them first. [`Self::poll`] reports them.
     pub fn push_through<J: Judge<Opinion = T>>(
         &mut self,
         received: Utc,
@@ -88,7 +88,7 @@ impl<T> Synchroniser<T> {
             self.cadus.bits.push(received, bytes);
         }
     }
-    /// No more bytes will come: what waits for proof is decided with what there is.
+    /// No more bytes follow: frames that wait for proof are decided with the bits present.
     pub fn finish(&mut self) {
         self.cadus.ended = true;
     }
@@ -104,11 +104,11 @@ impl<T> Synchroniser<T> {
     pub fn is_locked(&self) -> bool {
         matches!(self.state, State::Lock | State::Flywheel)
     }
-    /// The first bit that is still held: what comes before is not judged any more.
+    /// The first bit still held: earlier bits are not judged any more.
     pub fn held_from(&self) -> u64 {
         self.cadus.bits.view().start
     }
-    /// What was found and was not polled for yet.
+    /// The events that are not polled yet.
     pub fn waiting(&self) -> impl DoubleEndedIterator<Item = &SyncEvent<T>> {
         self.reports.events.iter()
     }
@@ -135,7 +135,7 @@ impl<T> Synchroniser<T> {
         }
     }
 
-    /// Gives up bits that no search can go back to.
+    /// Drops bits to which no search can go back.
     fn trim(&mut self) {
         let behind = u64::from(self.config.flywheel_frames) + 1;
         let searched = self.search.cursor().saturating_sub(behind * self.cadus.layout.cadu_bits());
@@ -145,7 +145,7 @@ impl<T> Synchroniser<T> {
         self.cadus.bits.trim(keep);
     }
 
-    /// Searching, without knowing where a marker is due. Returns whether anything was done.
+    /// Searches without a predicted position. Returns whether anything was done.
     fn search<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
         if !self.find_candidate(self.cadus.markers_end()) {
             return false;
@@ -169,7 +169,7 @@ impl<T> Synchroniser<T> {
         let Prediction { due, unclaimed, polarity, .. } = self.prediction;
         let ended = self.cadus.ended;
         if !self.cadus.holds(due) {
-            // A slip in a last frame that is not good can leave room for one more behind it.
+            // A slip in a last frame that is not good may leave room for one more after it.
             let has_room = ended && unclaimed < due && self.cadus.holds(unclaimed);
             if has_room {
                 self.miss();
@@ -190,7 +190,7 @@ impl<T> Synchroniser<T> {
             }
             return true;
         }
-        // The bits of a late marker have not all come: nothing is decided yet.
+        // The bits of a late marker are incomplete: nothing is decided yet.
         if !ended && !self.cadus.holds(due + u64::from(self.config.slip_bits)) {
             return false;
         }
@@ -213,17 +213,17 @@ impl<T> Synchroniser<T> {
         true
     }
 
-    /// The good frame that begins in bits of no good frame and reaches over the place where
-    /// `doubtful` was taken for the marker that is due: among the bits of a frame that came too
-    /// early, every 2000th place looks like one.
+    /// The good frame that begins in bits of no good frame and extends over the position of
+    /// `doubtful`, which was accepted as the marker due: every 2000th position in a frame that is
+    /// too early looks like a marker.
     fn hidden_behind<J: Judge<Opinion = T>>(
         &mut self,
         doubtful: Hit,
         judge: &mut J,
     ) -> Option<Hit> {
         let unclaimed = self.prediction.unclaimed;
-        // A clear marker is a chance hit once in four million times; behind a good frame there are
-        // no bits in which another one could begin.
+        // A clear marker is a chance hit once in four million times; after a good frame there are
+        // no bits in which another frame could begin.
         let is_sure = doubtful.errors <= self.config.check_errors || unclaimed >= doubtful.position;
         if is_sure || !self.cadus.is_bad(doubtful, judge) {
             return None;
@@ -236,8 +236,8 @@ impl<T> Synchroniser<T> {
         self.search.restart(self.prediction.unclaimed);
     }
 
-    /// A marker was due and is not there: looks for another one, from the last good frame on, as
-    /// far as the flywheel may turn.
+    /// A marker was due and is not there: searches for another one, from the last good frame to the
+    /// end of the flywheel.
     fn coast<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
         let due = self.prediction.due;
         let blocks = u64::from(self.config.flywheel_frames) + 1;
@@ -263,7 +263,7 @@ impl<T> Synchroniser<T> {
         }
     }
 
-    /// Whether there is a candidate before `to`, from now on or already.
+    /// Whether there is a candidate before `to`; searches for one if there is none yet.
     fn find_candidate(&mut self, to: u64) -> bool {
         if self.search.has_candidate() {
             return true;
@@ -280,8 +280,8 @@ impl<T> Synchroniser<T> {
         self.search.reject();
     }
 
-    /// The flywheel has turned as long as it may. At the input's end, whole blocks that may be
-    /// frames still count.
+    /// The flywheel has reached its limit. At the end of the input, whole blocks that may be frames
+    /// still count.
     fn lose<J: Judge<Opinion = T>>(&mut self, judge: &mut J) {
         let mut blocks = 0;
         while self.cadus.ended
@@ -321,29 +321,30 @@ impl<T> Synchroniser<T> {
             let earlier = self.cadus.frame_before(position, hit.polarity, &self.config, judge);
             match earlier {
                 Some(earlier) => self.take(earlier, judge),
-                // Neither marker nor error control confirms it, but the frames before and after it
-                // agree on its position: it is reported, so that it is counted and set aside.
+                // Neither marker nor error control confirms the frame, but the frames before and
+                // after it agree on its position: it is reported, so that it is counted and set
+                // aside.
                 None if position >= first_promised => {
                     let promised = self.cadus.coasting(position, self.prediction.polarity);
                     self.take(promised, judge);
                 }
-                // Nothing says that a frame was sent here: these bits count as skipped.
+                // There is no sign of a frame: these bits count as skipped.
                 None => {}
             }
         }
-        // With blocks in between, the distance to `due` is not the slip of this frame alone. One
-        // of more than 127 bits is a gap, not the slip of a bit synchroniser, and counts as none.
+        // With blocks in between, the distance to `due` is not the slip of this frame alone. More
+        // than 127 bits are a gap, not the slip of a bit synchroniser, and do not count as a slip.
         let late = due.filter(|_| before == 0).map_or(0, |due| hit.position as i64 - due as i64);
         self.take(Hit { slip: i8::try_from(late).unwrap_or(0), ..hit }, judge);
     }
 
-    /// Reports the frame at `hit` and goes on behind it.
+    /// Reports the frame at `hit` and continues after it.
     fn take<J: Judge<Opinion = T>>(&mut self, hit: Hit, judge: &mut J) {
         let (judgement, opinion) = self.cadus.judge(hit, judge);
         self.report(hit, self.cadus.received(hit), judgement, opinion);
     }
 
-    /// Reports the frame at `hit`, of which the judge has spoken, and goes on behind it.
+    /// Reports the frame at `hit`, which the judge has decided, and continues after it.
     fn report(&mut self, hit: Hit, received: Utc, judgement: Judgement, opinion: T) {
         self.reports.found(hit, received, opinion);
         self.prediction.advance(hit, judgement, self.cadus.layout);

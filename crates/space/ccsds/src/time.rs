@@ -33,7 +33,7 @@ impl TimeCode {
         false
     }
 
-    /// Reads the code at the start of `bytes`; `None` where they are too few or not a time.
+    /// Reads the code at the start of `bytes`; `None` if they are too few or not a valid time.
     pub fn parse(self, bytes: &[u8]) -> Option<Utc> {
         match self {
             Self::Cds8 => {
@@ -109,7 +109,7 @@ fn write_eos_cuc(time: Utc, bytes: &mut [u8]) -> bool {
 }
 
 /// Days since 1958-01-01, millisecond of the day and microsecond of the millisecond, as UTC. `None`
-/// where the millisecond lies beyond a day with a leap second or the microsecond beyond a
+/// if the millisecond is beyond the end of a day with a leap second, or the microsecond beyond a
 /// millisecond.
 pub fn cds(day: u16, millis: u32, micros: u16) -> Option<Utc> {
     utc_of(i64::from(day) - DAYS_1958_TO_1970, millis, micros)

@@ -1,10 +1,9 @@
 //! Products of several contacts: of a window of time, or of a contact and what completes it.
 //!
-//! The contacts may come from any stations and overlap. Of each packet the better copy is kept, and
-//! the packets of a product and their account do not depend on the order in which the contacts are
-//! given, nor on how the frames were divided among them, as long as each packet came whole in one,
-//! or in what they have together ([`Assembly::joint`]). Memory is bounded as that of one contact
-//! is.
+//! The contacts may come from any stations and overlap. The better copy of each packet is kept. The
+//! packets of a product and their account do not depend on the order of the contacts, or on the
+//! division of the frames among them, if each packet is complete in one contact or in the joint
+//! stream ([`Assembly::joint`]). Memory has the same bounds as for one contact.
 
 use crate::builder::{ProductsBuilder, Scope};
 use crate::construction::ProductKind;
@@ -39,9 +38,9 @@ pub struct Assembly<F: Files> {
     current: Option<(Intake, Novelty)>,
     format: FrameFormat,
     brought: FrameRuns,
-    /// Channels of which the newest frame was one that the version before had not.
+    /// Channels whose newest frame was not in the previous version.
     spanning: BTreeSet<Channel>,
-    /// Contacts of which frames are taken in [`Self::joint`] alone.
+    /// Contacts whose frames are only in [`Self::joint`].
     others: BTreeSet<String>,
 }
 
@@ -78,8 +77,7 @@ impl<F: Files> Assembly<F> {
     /// Begins the next contact, which ended at `closed` and whose frames `mission` describes.
     ///
     /// # Errors
-    /// [`Error::Files`] where storage fails; the products are then to be made again from the
-    /// beginning.
+    /// [`Error::Files`] if storage fails; the products must then be made again from the beginning.
     pub fn contact(
         &mut self,
         mission: &Mission,
@@ -98,8 +96,8 @@ impl<F: Files> Assembly<F> {
         Ok(())
     }
 
-    /// Lists another contact, of which frames come in [`Self::joint`] alone, behind those that the
-    /// products are of.
+    /// Lists another contact, whose frames are only in [`Self::joint`], after those of the
+    /// products.
     ///
     /// # Errors
     /// As [`Self::contact`].
@@ -129,15 +127,15 @@ impl<F: Files> Assembly<F> {
         });
     }
 
-    /// What each of several inputs of the contact gave.
+    /// The account of each input of a contact with several.
     pub fn inputs(&mut self, inputs: Vec<ContactInput>) {
         if let Some(contact) = self.contacts.last_mut() {
             contact.inputs = inputs;
         }
     }
 
-    /// Ends the contact, and begins the stream of frames that contacts have together; `novelty` is
-    /// [`Novelty::New`] where one of them is. To be given beside the contacts, whatever the order.
+    /// Ends the contact, and begins the joint stream of several contacts; `novelty` is
+    /// [`Novelty::New`] if one of them is new. The order relative to the contacts does not matter.
     ///
     /// # Errors
     /// As [`Self::contact`].
@@ -156,15 +154,15 @@ impl<F: Files> Assembly<F> {
         Ok(Joint { products, files, intake, format, brought, span, novelty })
     }
 
-    /// What a contact of this name gave to such a stream; the last one counts.
+    /// The part of the contact with this name in such a stream; the last call counts.
     pub fn joined(&mut self, contact: &str, frames: JoinedFrames) {
         if let Some(contact) = self.contacts.iter_mut().find(|known| known.name == contact) {
             contact.joined = Some(frames);
         }
     }
 
-    /// Takes the next frame of the contact, good or set aside, in the order of capture. One before
-    /// the first contact is passed over.
+    /// Takes the next frame of the contact, good or set aside, in the order of capture. A frame
+    /// before the first contact is ignored.
     ///
     /// # Errors
     /// As [`Self::contact`].
@@ -173,9 +171,9 @@ impl<F: Files> Assembly<F> {
         self.take(frame, novelty)
     }
 
-    /// Takes a frame of another contact that completes this one, at its place among those of this
-    /// one: so that packets come whole that lie in frames of both. `novelty` is that of the other
-    /// contact.
+    /// Takes a frame of another contact that completes this one, at its position among the frames
+    /// of this one, so that packets that extend over frames of both are complete. `novelty` is that
+    /// of the other contact.
     ///
     /// # Errors
     /// As [`Self::contact`].
@@ -191,7 +189,7 @@ impl<F: Files> Assembly<F> {
         if let Some(parsed) = parsed.filter(|_| is_new) {
             self.brought.take(parsed.channel, parsed.count.value, parsed.count.modulus);
         }
-        // What ends in the frame behind a new one may have begun in that.
+        // A packet that ends in the frame after a new one may have begun in the new one.
         let mut spans = channel.is_some_and(|channel| self.spanning.contains(&channel));
         intake.frame(frame, &mut |packet, nature| {
             let follows_new = core::mem::take(&mut spans);
@@ -220,7 +218,7 @@ impl<F: Files> Assembly<F> {
         })
     }
 
-    /// Completes and publishes the products. One of which nothing changed since the version before
+    /// Completes and publishes the products. A product without changes since the previous version
     /// is not published again: it has no files.
     ///
     /// # Errors
@@ -232,7 +230,7 @@ impl<F: Files> Assembly<F> {
             None => (ProductBasis::Session, SESSION_VERSIONS),
         };
         // In the order in which they began, so that the record does not depend on the order of
-        // arrival; behind the contact of which the products are those that it was joined with.
+        // arrival; the joined contacts are after the contact of the products.
         let others = &self.others;
         self.contacts.sort_by(|one, other| {
             let place = |contact: &ContactReport| (others.contains(&contact.name), contact.opened);

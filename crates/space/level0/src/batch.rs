@@ -1,28 +1,27 @@
-//! Packets in memory: gathered in the order they come, handed out in order without those that were
-//! there already.
+//! Packets in memory: collected in the order of arrival, and returned in order without duplicates.
 //!
-//! The packets' bytes lie one after another, each with a head, and beside them a key for each to
-//! sort by: a packet costs its length and [`OVERHEAD`], and no allocation of its own. Packets that
-//! share a slot make a run, which is ordered by sequence count from behind its widest gap, so that
-//! a count that wraps inside it stays in sequence.
+//! The bytes of the packets are contiguous, each with a head; a separate list has a key for each,
+//! by which they are sorted. A packet costs its length and [`OVERHEAD`], without an allocation of
+//! its own. Packets of one slot form a run, which is ordered by sequence count, beginning after its
+//! widest gap, so that a count that wraps inside the run stays in sequence.
 
 use crate::order::{Held, PacketQuality, Slot};
 use arena::{Arena, Place};
 use skyhaul_units::Utc;
 
-/// What became of a packet that was put into a batch.
+/// The result for a packet that was put into a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Settled<'a> {
     /// It is the next in order.
     Packet(Slot, Held<'a>),
     /// It was there already.
     Duplicate,
-    /// Another packet claims the same time, counter and count; this one, the worse of the two, is
-    /// out.
+    /// Another packet has the same time, counter and count; this one is the worse copy, and is
+    /// dropped.
     Differs(Utc, Held<'a>),
 }
 
-/// Which packets are to be handed out; runs are never parted.
+/// Which packets are returned; runs are never split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// All.
@@ -42,20 +41,20 @@ pub(crate) struct Batch {
     sorted: usize,
     /// Bytes of the packets, with what lies beside them.
     cost: usize,
-    /// Of one run, what stays of it; kept for its memory.
+    /// The packets of one run that stay; kept for its memory.
     run: Vec<(Place, PacketQuality)>,
     /// For sorting; kept for its memory.
     aside: Vec<Key>,
 }
 
-/// A packet's place in order, and in memory: time, rank and count, then the place, so that of
-/// packets with equal claims the one that came first is first.
+/// The position of a packet in order and in memory: time, rank and count, then the place in memory,
+/// so that of packets with equal keys the one received first is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(u128);
 
 impl Key {
     fn new(slot: Slot, count: u16, Place(place): Place) -> Self {
-        // Flipping the sign makes the order of the bits that of the times.
+        // With the sign bit inverted, the order of the bits is the order of the times.
         let time = slot.time.as_nanos().cast_unsigned() ^ (1 << 63);
         let rank_count_place =
             u64::from(slot.rank) << 48 | u64::from(count) << 32 | u64::from(place);
@@ -80,7 +79,7 @@ impl Key {
     }
 }
 
-/// Memory that a packet takes beyond its bytes, in bytes: a head and a key.
+/// Memory for each packet beyond its bytes, in bytes: a head and a key.
 pub(crate) const OVERHEAD: usize = arena::HEAD + size_of::<Key>();
 
 impl Batch {
@@ -118,14 +117,14 @@ impl Batch {
         }
     }
 
-    /// The packet of this place in order, after [`Self::sort`], duplicates included.
+    /// The packet at this position in order, after [`Self::sort`], duplicates included.
     pub fn in_order(&self, at: usize) -> Option<(Slot, Held<'_>)> {
         let key = self.keys.get(at)?;
         Some((key.slot(), self.held(*key)))
     }
 
-    /// Hands out a part of the packets in order. Returns the last slot handed out; none where there
-    /// was nothing.
+    /// Returns a part of the packets in order through the sink. Returns the last slot of that part;
+    /// none if there was nothing.
     pub fn drain<E>(
         &mut self,
         part: Part,
@@ -148,7 +147,7 @@ impl Batch {
         Ok(last)
     }
 
-    /// How many of the first packets, in whole runs, are half of them.
+    /// The number of packets in the first half, in whole runs.
     fn half(&self) -> usize {
         let mut taken = self.keys.len().div_ceil(2);
         while taken < self.keys.len() && self.keys[taken].run() == self.keys[taken - 1].run() {
@@ -157,12 +156,12 @@ impl Batch {
         taken
     }
 
-    /// Gives the memory of the first packets in order back.
+    /// Frees the memory of the first packets in order.
     fn give_back(&mut self, taken: usize) {
         self.keys.drain(..taken);
         self.sorted = self.keys.len();
         self.arena.reclaim();
-        // Packets that stay long keep what lies around them from being given back.
+        // Packets that stay long keep the memory around them from being freed.
         if self.arena.occupied() > 2 * self.cost + 2 * arena::CHUNK {
             self.compact();
         }
@@ -181,8 +180,8 @@ impl Batch {
         self.arena = arena;
     }
 
-    /// Tells the sink what became of the first packets in order, run by run, and lets their bytes
-    /// go. Returns how many bytes these are.
+    /// Passes the results for the first packets in order to the sink, run by run, and frees their
+    /// bytes. Returns the number of bytes.
     fn settle<E>(
         &mut self,
         taken: usize,
@@ -262,8 +261,8 @@ impl Batch {
     }
 }
 
-/// Which of the counts of a run, given in ascending order, its sequence begins with: the one behind
-/// the widest gap.
+/// The index of the first count of a run, whose counts are in ascending order: the one after the
+/// widest gap.
 fn start_of(mut counts: impl Iterator<Item = u16> + Clone) -> usize {
     let Some(last) = counts.clone().last() else { return 0 };
     // From the greatest count over the wrap to the least, then each to the next.

@@ -1,5 +1,5 @@
-//! The products of a contact, or of several, in the making: each packet to its product, memory
-//! within the limits, and at the end names and files.
+//! Builds the products of one or several contacts: assigns each packet to its product, keeps memory
+//! within the limits, and at the end gives names and publishes files.
 
 use crate::clock::Placement;
 use crate::files::{Error, Files};
@@ -23,7 +23,7 @@ pub(crate) struct ProductsBuilder<F: Files> {
     mission: Mission,
     limits: Limits,
     scope: Scope,
-    /// By [`Route`], what becomes of packets that a missing frame cut.
+    /// By [`Route`], the treatment of packets that a missing frame cut.
     fills: Vec<FillPolicy>,
     /// By [`Route`]: one for each of the mission's groups, and two more.
     products: Vec<Option<Making<F>>>,
@@ -40,9 +40,9 @@ pub(crate) struct Scope {
     /// Products of these names only, and of packets with a place in time only; all where there is
     /// no list.
     pub only: Option<BTreeSet<String>>,
-    /// Packets of these applications only; all where there is no list.
+    /// Packets of these applications only; without a list, all.
     pub apids: Vec<ApidRange>,
-    /// What has no place in a product is kept elsewhere: with the contact's own products.
+    /// Packets without a place in a product are kept elsewhere: with the contact's own products.
     pub is_partial: bool,
     /// Begins the names of working files.
     pub prefix: String,
@@ -51,11 +51,11 @@ pub(crate) struct Scope {
 struct Making<F: Files> {
     builder: ProductBuilder<F>,
     cells: BTreeSet<WindowCell>,
-    /// The cell of the last packet, which most often is the next one's too.
+    /// The cell of the last packet, which is usually that of the next one too.
     cell: Option<WindowCell>,
 }
 
-/// Which product a packet goes to. There are at most two more than the mission has groups.
+/// The product of a packet. There are at most two more products than the mission has groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Route {
     /// The mission's group of this place in its list.
@@ -81,7 +81,7 @@ impl<F: Files> ProductsBuilder<F> {
         }
     }
 
-    /// What becomes of packets that a missing frame cut is as `rules` say.
+    /// `rules` define the treatment of packets that a missing frame cut.
     pub fn fill(&mut self, rules: &ProductRuleSet) {
         let groups = self.mission.products().iter().map(|group| group.name.as_str());
         self.fills = groups.chain([OTHER, UNTIMED]).map(|name| rules.fill_of(name)).collect();

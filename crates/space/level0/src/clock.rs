@@ -1,9 +1,9 @@
-//! Which time a packet is placed by, and whether to believe it.
+//! The time by which a packet is placed, and the check of its plausibility.
 //!
-//! One wrong time would put a packet at the wrong end of the product, or stretch the product over
-//! years. A packet's time is therefore compared with a reference. By default that is the contact's
-//! own time, the median of its first packet times: a contact lasts minutes, and an archived pass
-//! that is played again is as good as a live one. For live passes reception is the stricter
+//! One wrong time would put a packet at the wrong end of the product, or extend the product over
+//! years. A packet's time is therefore compared with a reference. The default is the contact's own
+//! time, the median of its first packet times: a contact lasts minutes, and this reference also
+//! fits an archived pass that is replayed. For live passes the reception time is the stricter
 //! reference.
 
 use crate::set_aside::SetAsideReason;
@@ -21,15 +21,14 @@ pub struct ClockCheck {
     /// What packet times are compared with.
     pub reference: ClockReference,
     /// The greatest difference. Default 24 h: wide enough for a spacecraft that plays back its last
-    /// day, and less than any clock fault worth the name (a reset to the epoch, a wrong bit in the
-    /// day).
+    /// day, and less than any real clock fault (a reset to the epoch, a wrong bit in the day).
     pub bound: Duration,
 }
 
 /// What packet times are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClockReference {
-    /// The median of the contact's first packet times: right for live and for archived passes.
+    /// The median of the contact's first packet times: for live and for archived passes.
     #[default]
     Contact,
     /// The time at which the packet was received: for live passes only.
@@ -47,9 +46,9 @@ impl Default for ClockCheck {
 pub(crate) enum Placement {
     /// In order, by this time.
     At(Utc),
-    /// Its application has no time code: behind what came before it.
+    /// Its application has no time code: after the packet before it.
     AsReceived,
-    /// Nowhere; with the time that it claims, if it can be one.
+    /// No place; with the time in the packet, if it is valid.
     Aside(SetAsideReason, Option<Utc>),
 }
 
@@ -62,10 +61,10 @@ pub(crate) struct Timeline {
     leaders: Streams,
 }
 
-/// Whether packets have waited for the contact's time as long as they may.
+/// Whether packets have waited for the contact's time up to the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// They have not: [`SAMPLES`] times settle it.
+    /// They have not: [`SAMPLES`] times decide.
     Normal,
     /// They have: [`FEW_SAMPLES`] are enough.
     Late,
@@ -78,7 +77,7 @@ struct StreamKey {
     apid: Apid,
 }
 
-/// For each application of a channel, what became of the last packets that others may follow.
+/// For each application of a channel, the places of the last packets that others may follow.
 #[derive(Debug)]
 struct Streams {
     /// Indexes in `known`.
@@ -109,7 +108,7 @@ impl Streams {
         self.index(key).map(|index| &mut self.known[index].1)
     }
 
-    /// The same, with a place for one that is new; none where there are too many.
+    /// The same, with a new entry for a new one; none if there are too many.
     fn open(&mut self, key: StreamKey) -> Option<&mut Leaders> {
         let index = self.index(key).or_else(|| {
             let index = self.known.len();
@@ -127,7 +126,7 @@ impl Streams {
 #[derive(Debug, Clone, Copy)]
 struct Leader {
     count: u16,
-    /// Where it went: none where it was set aside.
+    /// Its place; none if it was set aside.
     time: Option<Utc>,
 }
 
@@ -135,8 +134,7 @@ struct Leader {
 /// later.
 #[derive(Debug)]
 struct Leaders {
-    /// Apart from the times, so that they are looked through at once; [`NO_COUNT`] where there is
-    /// none.
+    /// Separate from the times, for a fast search; [`NO_COUNT`] for an empty entry.
     counts: [u16; LEADERS],
     times: [Option<Utc>; LEADERS],
     /// The oldest, which the next one replaces.
@@ -151,12 +149,12 @@ impl Default for Leaders {
 
 impl Leaders {
     fn push(&mut self, leader: Leader) {
-        // Most often none has it: all are compared at once, and only then looked for.
+        // Usually none has it: all are compared at once before the search.
         let is_known =
             self.counts.iter().fold(false, |found, count| found | (*count == leader.count));
         let place = || self.counts.iter().position(|count| *count == leader.count);
         if let Some(mut at) = is_known.then(place).flatten() {
-            // What is younger moves up, so that its place becomes that of the youngest.
+            // Younger entries move up, so that its place becomes that of the youngest.
             loop {
                 let next = (at + 1) % LEADERS;
                 if next == self.oldest {
@@ -183,12 +181,12 @@ impl Timeline {
         Self { check, reference: None, samples: Vec::new(), leaders: Streams::default() }
     }
 
-    /// Whether packets can be placed yet; until then they are to be shown to `sample`.
+    /// Whether packets can be placed yet; until then, pass them to `sample`.
     pub const fn is_set(&self) -> bool {
         self.reference.is_some() || matches!(self.check.reference, ClockReference::Reception)
     }
 
-    /// Looks at a packet to find the contact's time. Returns whether enough times have been seen.
+    /// Uses a packet's time to find the contact's time. Returns whether there are enough times.
     pub fn sample(
         &mut self,
         mission: &Mission,
@@ -203,16 +201,16 @@ impl Timeline {
             }
     }
 
-    /// Takes the median of what was seen for the contact's time. Where no packet had a time it
-    /// stays open.
+    /// Sets the contact's time to the median of the times seen. If no packet had a time, it stays
+    /// open.
     pub fn set(&mut self) {
         self.samples.sort_unstable();
         self.reference = self.samples.get(self.samples.len() / 2).copied();
         self.samples = Vec::new();
     }
 
-    /// Whether enough came of a packet that was cut to say where it goes. Without its time it is
-    /// left out, and those that follow it go where they go without it.
+    /// Whether the received part of a cut packet is enough to place it. Without its time it is left
+    /// out, and the packets after it are placed without it.
     pub fn has_place(&self, mission: &Mission, packet: &ExtractedPacket) -> bool {
         let Header::Space(header) = packet.header else { return false };
         let Some((code, offset)) = mission.time_rule(header.apid) else { return true };
@@ -223,9 +221,9 @@ impl Timeline {
         if header.has_secondary { has_time } else { !begins }
     }
 
-    /// Where a space packet goes. The packet that begins a group is to be shown before those that
-    /// continue it, which holds for a channel, because frames with earlier counts interrupt its
-    /// packets.
+    /// The place of a space packet. The packet that begins a group must be passed before those that
+    /// continue it. Within a channel this is always so, because frames with earlier counts
+    /// interrupt its packets.
     pub fn place(
         &mut self,
         mission: &Mission,
@@ -252,12 +250,12 @@ impl Timeline {
         placement
     }
 
-    /// A packet without a time goes where the packet with a time went that comes before it by
+    /// A packet without a time gets the place of the packet with a time that precedes it by
     /// sequence count.
     fn follow(&mut self, key: StreamKey, header: &SpaceHeader) -> Placement {
         let begins = matches!(header.grouping, Grouping::First | Grouping::Standalone);
         if begins {
-            // What continues this group must not be taken for a part of the one before.
+            // Packets that continue this group must not count as a part of the one before.
             self.lead(key, Leader { count: header.count, time: None });
             let reason = if header.has_secondary {
                 SetAsideReason::ImpossibleTime
@@ -303,15 +301,15 @@ impl Timeline {
 /// Packet times that settle the contact's time: odd, so that the median is one of them, and more
 /// than a burst of wrong ones.
 const SAMPLES: usize = 65;
-/// The same where packets have waited for long: one or two wrong ones are no matter.
+/// The same if packets have waited for long: one or two wrong times do not matter.
 const FEW_SAMPLES: usize = 5;
 /// Packets remembered for others to follow, of each application on each channel: 16 scans of an
-/// imager, so that a stretch that comes again finds its place.
+/// imager, so that a repeated stretch is still placed.
 const LEADERS: usize = 16;
 /// No sequence count, which has 14 bits.
 const NO_COUNT: u16 = u16::MAX;
-/// Applications of channels for which that is done, 1 MiB in all; a spacecraft has some hundred.
-/// The packets of further ones that have no time of their own are set aside.
+/// Most applications of channels that are remembered, 1 MiB in all; a spacecraft has about a
+/// hundred. Packets of further applications that have no time of their own are set aside.
 const MOST_STREAMS: usize = 2_048;
 
 #[cfg(test)]

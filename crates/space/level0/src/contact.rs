@@ -1,8 +1,8 @@
 //! The Level-0 processing of one contact: frames in, products out.
 //!
-//! Memory is bounded by [`Limits`] whatever the contact's length: packets go to their product's
-//! file in order through a window of time; what comes later than the window is spilled and merged
-//! when the contact closes, which takes a rewrite of that product's file. Where nothing was late,
+//! Memory is bounded by [`Limits`] whatever the contact's length: packets are written to their
+//! product's file in order through a window of time. Packets later than the window are spilled and
+//! merged when the contact closes, which rewrites that product's file. If no packet was late,
 //! closing only flushes.
 
 use crate::builder::{ProductsBuilder, Scope};
@@ -23,31 +23,31 @@ use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_units::Utc;
 
-/// What is known of a contact when it opens.
+/// The data of a contact when it opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContactInfo {
     /// The receiving station's name.
     pub station: String,
-    /// The contact's name: whatever tells it from others.
+    /// The contact's name, which distinguishes it from others.
     pub contact: String,
     /// The spacecraft.
     pub scid: Scid,
-    /// Names of other missions that fitted the downlink as well.
+    /// Names of other missions that fitted the downlink equally well.
     pub also_fits: Vec<String>,
     /// When the contact began.
     pub opened: Utc,
-    /// Packets with times in this window only; all where none is given.
+    /// Packets with times in this window only; without a window, all.
     pub window: Option<TimeWindow>,
 }
 
-/// What is known of a contact when it closes.
+/// The data of a contact when it closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContactClose {
     /// When the contact ended.
     pub closed: Utc,
-    /// The creation time that the products get.
+    /// The creation time of the products.
     pub created: Utc,
-    /// Tells products of this spacecraft made in the same second apart.
+    /// Distinguishes products of this spacecraft that are made in the same second.
     pub uniqueness: Digit,
 }
 
@@ -100,7 +100,7 @@ impl<F: Files> ContactProcessor<F> {
     /// Takes the next frame, good or set aside, in the order of capture.
     ///
     /// # Errors
-    /// [`Error::Files`] where storage fails; the contact is then to be processed again from its
+    /// [`Error::Files`] if storage fails; the contact must then be processed again from its
     /// beginning.
     pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
         let Self { intake, products, expedited, files, .. } = self;
@@ -113,7 +113,7 @@ impl<F: Files> ContactProcessor<F> {
     }
 
     /// Takes a packet that was extracted elsewhere. Packets of one application on one virtual
-    /// channel are to come in their order.
+    /// channel must be passed in their order.
     ///
     /// # Errors
     /// As [`Self::frame`].
@@ -127,12 +127,12 @@ impl<F: Files> ContactProcessor<F> {
         self.cut()
     }
 
-    /// What each of several inputs of the contact gave so far; the last call counts.
+    /// The account so far of each input of a contact with several; the last call counts.
     pub fn inputs(&mut self, inputs: Vec<ContactInput>) {
         self.inputs = inputs;
     }
 
-    /// The expedited products published since this was asked last.
+    /// The expedited products published since the last call.
     pub fn expedited(&mut self) -> Vec<Product> {
         self.expedited.published()
     }
@@ -141,7 +141,7 @@ impl<F: Files> ContactProcessor<F> {
     /// the order of the mission's groups, those without a group last.
     ///
     /// # Errors
-    /// As [`Self::frame`]; [`Error::NamesUsedUp`] where `close` leaves no name.
+    /// As [`Self::frame`]; [`Error::NamesUsedUp`] if `close` leaves no name.
     pub fn finish(mut self, close: ContactClose) -> Result<Vec<Product>, Error> {
         let Self { intake, products, expedited, files, .. } = &mut self;
         let frames = intake.finish(&mut |packet, nature| {

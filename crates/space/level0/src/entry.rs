@@ -27,7 +27,7 @@ pub(crate) fn head(slot: Slot, held: &Held<'_>) -> [u8; HEAD] {
     head
 }
 
-/// Packets in the order of their slots, one of them to be seen at a time.
+/// Packets in the order of their slots, accessible one at a time.
 pub(crate) enum Source<R> {
     /// From memory: the packet of this place in order.
     Memory(Batch, usize),
@@ -35,7 +35,7 @@ pub(crate) enum Source<R> {
     File(Box<Reader<R>>),
 }
 
-/// Reads packets of which the heads lie in one file, the packets in the same or in another.
+/// Reads packets whose heads are in one file, and the packets in the same or in another.
 pub(crate) struct Reader<R> {
     /// For messages.
     name: String,
@@ -44,7 +44,7 @@ pub(crate) struct Reader<R> {
     next: Option<Entry>,
 }
 
-/// The head of the packet that comes next; the packet lies at the start of its buffer.
+/// The head of the next packet; the packet is at the start of its buffer.
 struct Entry {
     slot: Slot,
     received: Utc,
@@ -76,8 +76,8 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Hands on the packets before `limit` of a file, which are in order and without duplicates
-    /// already; of memory none.
+    /// Passes on the packets of a file before `limit`, which are already in order and without
+    /// duplicates; none if the source is in memory.
     pub fn pass(
         &mut self,
         limit: Option<Slot>,
@@ -125,7 +125,7 @@ impl<R: Read> Reader<R> {
         self.read_head()
     }
 
-    /// The packet of the head that was read last.
+    /// The packet of the last head read.
     fn held(&mut self, entry: &Entry) -> Result<Held<'_>, Error> {
         let packets = self.packets.as_mut().unwrap_or(&mut self.heads);
         let bytes = packets.take(entry.len).map_err(Error::on("read", &self.name))?;
@@ -149,12 +149,11 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// A file read through a buffer, of which any stretch up to the longest packet can be seen in one
-/// piece.
+/// A file read through a buffer, in which any stretch up to the longest packet is contiguous.
 struct Buffered<R> {
     file: R,
     buffer: Box<[u8]>,
-    /// What of the buffer was read from the file and not taken yet.
+    /// The bytes of the buffer that are not taken yet.
     start: usize,
     end: usize,
 }

@@ -1,8 +1,8 @@
-//! Expedited data sets: subsets of a contact that are published while it goes on, in slices of
+//! Expedited data sets: subsets of a contact that are published during the contact, in slices of
 //! reception time.
 //!
-//! They are there in time rather than complete: a slice has what was received in it, in order and
-//! without duplicates within it. Everything in them is in the contact's own products too. The same
+//! They are early rather than complete: a slice has the packets received in it, in order and
+//! without duplicates within the slice. All of them are in the contact's own products too. The same
 //! frames give the same slices.
 
 use crate::builder::{ProductsBuilder, Scope};
@@ -19,18 +19,18 @@ use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::mission::{ApidRange, Mission};
 use skyhaul_units::{ByteCount, Duration, Utc};
 
-/// A subset of a contact that is published while it goes on.
+/// A subset of a contact that is published during the contact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expedite {
-    /// The mission's name of the product that it is of; all where none is given.
+    /// The mission's name of its product; without a name, all products.
     pub product: Option<String>,
-    /// Packets of these applications only; all of the product's where empty.
+    /// Packets of these applications only; if empty, all of the product.
     pub apids: Vec<ApidRange>,
-    /// How much reception time one data set covers, a second or more.
+    /// The reception time that one data set covers, a second or more.
     pub slice: Duration,
-    /// For quick look: construction records say so.
+    /// For quick look, which construction records show.
     pub quick_look: bool,
-    /// Tells data sets of one spacecraft made in the same second apart.
+    /// Distinguishes data sets of one spacecraft that are made in the same second.
     pub uniqueness: Digit,
 }
 
@@ -50,10 +50,10 @@ struct Stream<F: Files> {
     products: ProductsBuilder<F>,
     /// Slices so far.
     slices: u32,
-    /// Slices that are over, each with the reception of its last packet: at most those of the
+    /// Finished slices, each with the reception time of its last packet: at most those of the
     /// packets that a contact holds back until its time is known.
     over: Vec<(ProductsBuilder<F>, Utc)>,
-    /// When the slice that packets go to is over; none before its first packet.
+    /// The end of the present slice; none before its first packet.
     ends: Option<Utc>,
     /// When the last packet was received.
     last: Utc,
@@ -91,7 +91,7 @@ impl<F: Files> Expedited<F> {
         }
     }
 
-    /// What becomes of packets that a missing frame cut is as `rules` say.
+    /// `rules` define the treatment of packets that a missing frame cut.
     pub fn fill(&mut self, rules: &ProductRuleSet) {
         for stream in &mut self.streams {
             stream.rules = ProductRuleSet {
@@ -103,7 +103,7 @@ impl<F: Files> Expedited<F> {
         }
     }
 
-    /// Takes a packet. The slices that it ends are to be published by [`Self::cut`].
+    /// Takes a packet. [`Self::cut`] publishes the slices that it ends.
     pub fn take(
         &mut self,
         files: &mut F,
@@ -123,7 +123,7 @@ impl<F: Files> Expedited<F> {
         Ok(())
     }
 
-    /// When the last packet came of a slice that is over.
+    /// The reception time of the last packet of a finished slice.
     pub fn over(&self) -> Option<Utc> {
         self.streams.iter().flat_map(|stream| &stream.over).map(|(_, last)| *last).max()
     }
@@ -156,14 +156,14 @@ impl<F: Files> Expedited<F> {
         self.cut(files, frames, contact)
     }
 
-    /// What was published since this was asked last.
+    /// The data sets published since the last call.
     pub fn published(&mut self) -> Vec<Product> {
         core::mem::take(&mut self.published)
     }
 }
 
 impl<F: Files> Stream<F> {
-    /// Ends the slice; the next has working files of its own.
+    /// Ends the slice; the next one has its own working files.
     fn end(&mut self) {
         self.slices += 1;
         let mut next = slice_builder(
@@ -222,7 +222,7 @@ fn slice_builder<F: Files>(
     ProductsBuilder::new(mission, *limits, scope)
 }
 
-/// What the names of a slice's working files begin with.
+/// The prefix of the names of a slice's working files.
 fn prefix(subset: usize, slice: u32) -> String {
     format!("expedited{subset}-{slice}-")
 }

@@ -5,35 +5,35 @@ use std::io;
 /// A place to keep files by name while a contact is processed, and to publish products.
 ///
 /// Names are flat: letters, digits, `.`, `-` and `_`, no path. Working files of an earlier attempt
-/// may be there after a restart: `create` begins anew over them.
+/// may exist after a restart: `create` replaces them.
 pub trait Files {
     /// A file being written. Writes need no order or durability until it is published.
     type Writer: io::Write;
     /// A file being read.
     type Reader: io::Read;
 
-    /// Begins an empty file, replacing one of that name.
+    /// Begins an empty file, and replaces one of that name.
     ///
     /// # Errors
-    /// Whatever kept the file from being made.
+    /// The reason that the file cannot be made.
     fn create(&mut self, name: &str) -> io::Result<Self::Writer>;
 
     /// Reads from the start of a file that `create` made and whose writer was flushed.
     ///
     /// # Errors
-    /// Whatever kept the file from being read.
+    /// The reason that the file cannot be read.
     fn open(&mut self, name: &str) -> io::Result<Self::Reader>;
 
     /// Makes a finished file durable, then visible under its final name.
     ///
     /// # Errors
-    /// Whatever kept the file from being kept; the product is then not complete.
+    /// The reason that the file cannot be published; the product is then incomplete.
     fn publish(&mut self, file: Self::Writer, working: &str, name: &str) -> io::Result<()>;
 
     /// Deletes a working file.
     ///
     /// # Errors
-    /// Whatever kept the file from going.
+    /// The reason that the file cannot be removed.
     fn remove(&mut self, name: &str) -> io::Result<()>;
 }
 
@@ -55,7 +55,7 @@ impl<F: Files> Files for &mut F {
     }
 }
 
-/// Why a contact's products could not be made: the environment failed, the data never do.
+/// Why a contact's products could not be made. Only the environment can fail; no data is an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be used.

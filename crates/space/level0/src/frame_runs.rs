@@ -1,4 +1,4 @@
-//! The frames that a new version of a product has and the previous one had not, as runs of counts:
+//! The frames in a new version of a product that were not in the previous one, as runs of counts:
 //! the gaps that were filled.
 
 use serde::Serialize;
@@ -6,7 +6,7 @@ use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::id::Channel;
 use std::collections::BTreeMap;
 
-/// Frames of one virtual channel, one after the other.
+/// Consecutive frames of one virtual channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct FrameRun {
     /// The spacecraft.
@@ -23,7 +23,7 @@ pub struct FrameRun {
 #[derive(Debug, Default)]
 pub(crate) struct FrameRuns {
     runs: Vec<FrameRun>,
-    /// Of each channel the run that goes on, and the count that would.
+    /// The present run of each channel, and the count that would continue it.
     going_on: BTreeMap<Channel, (usize, u64)>,
     /// Frames of runs beyond those that are listed.
     unlisted: u64,
@@ -51,12 +51,12 @@ impl FrameRuns {
         }
     }
 
-    /// Another contact begins: no run goes on into it.
+    /// Another contact begins: no run continues into it.
     pub fn contact(&mut self) {
         self.going_on.clear();
     }
 
-    /// What was gathered, by channel and count, and how many frames more there are.
+    /// The runs by channel and count, and the number of further frames.
     pub fn listed(&self) -> (Vec<FrameRun>, u64) {
         let mut runs = self.runs.clone();
         runs.sort_unstable();

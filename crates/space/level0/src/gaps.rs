@@ -1,7 +1,7 @@
 //! The account of an APID in a product: packets, gaps, and packets that were filled up.
 //!
-//! Where several APIDs share a counter, a break is with the APID of the packet after it: the count
-//! says that packets are missing, not whose they were.
+//! If several APIDs share a counter, a break counts for the APID of the packet after it: the count
+//! shows that packets are missing, but not of which APID.
 
 use crate::order::Held;
 use skyhaul_ccsds::count::{CountStep, Modulus};
@@ -18,13 +18,13 @@ pub struct Gap {
     pub missed: u16,
     /// Offset in the packet file of the packet after the break, in bytes.
     pub offset: u64,
-    /// The packet before the break, of whichever APID that shares the counter.
+    /// The packet before the break, of any APID that shares the counter.
     pub preceding: PacketTimestamps,
     /// The packet after the break.
     pub following: PacketTimestamps,
 }
 
-/// A packet of which the end did not come, filled up to its length.
+/// A packet whose end is missing, filled up to its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Filled {
     /// Its sequence count.
@@ -73,13 +73,13 @@ pub(crate) struct FillAccount {
     pub octets: u64,
     /// The listed ones; `packets` counts all.
     pub list: Vec<Filled>,
-    /// Packets that a frame had end elsewhere than their header.
+    /// Packets whose end by a frame's pointer differs from the length in their header.
     pub length_differs: u64,
     /// The sequence counts of the listed ones.
     pub length_list: Vec<u16>,
 }
 
-/// The packet that a counter showed last.
+/// The last packet of a counter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Last {
     pub count: u16,
@@ -105,9 +105,8 @@ impl ApidAccount {
         }
     }
 
-    /// Counts how the next packet, at `offset`, follows `before`, the one that its counter showed
-    /// last: of this APID, or of another that shares the counter. Returns the break, if there is
-    /// one.
+    /// Compares the next packet, at `offset`, with `before`, the last one of its counter, which is
+    /// of this APID or of another that shares the counter. Returns the break, if there is one.
     pub fn follow(&mut self, before: Last, next: Last, offset: ByteCount) -> Option<Gap> {
         let expected = Modulus::PACKET.after(u64::from(before.count));
         match Modulus::PACKET.step(u64::from(before.count), u64::from(next.count)) {

@@ -36,7 +36,7 @@ pub(crate) enum Nature {
 }
 
 impl Intake {
-    /// Of a contact with the spacecraft `scid`.
+    /// For a contact with the spacecraft `scid`.
     pub fn new(mission: &Mission, scid: Scid, clock: ClockCheck) -> Self {
         Self {
             mission: mission.clone(),
@@ -50,7 +50,7 @@ impl Intake {
         }
     }
 
-    /// The same, with packets that a missing frame cut where `rules` have some filled up.
+    /// The same, but packets that a missing frame cut are filled up if `rules` ask for it.
     pub fn with_rules(mut self, rules: &ProductRuleSet) -> Self {
         if rules.pads() {
             self.extractor = Extractor::new(self.mission.clone()).filling();
@@ -58,14 +58,14 @@ impl Intake {
         self
     }
 
-    /// The same, settling the contact's time once a few packet times are known and packets have
-    /// waited for so much reception time, where that is sooner: for what is published while the
-    /// contact goes on.
+    /// The same, but the contact's time is decided as soon as a few packet times are known and
+    /// packets have waited for this reception time: for data sets that are published during the
+    /// contact.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience: Some(patience), ..self }
     }
 
-    /// Takes the next frame, good or set aside, and hands on the packets that it completes.
+    /// Takes the next frame, good or set aside, and passes on the packets that it completes.
     pub fn frame(
         &mut self,
         frame: &CapturedFrame,
@@ -112,17 +112,17 @@ impl Intake {
         };
         let is_enough = self.timeline.sample(&self.mission, &packet, urgency);
         self.waiting_bytes += packet.bytes.len() + WAITING_OVERHEAD;
-        // One packet would keep the memory of the frames beside it from being given back.
+        // One packet would keep the memory of the frames beside it from being freed.
         self.waiting.push(ExtractedPacket { bytes: packet.bytes.to_vec().into(), ..packet });
         if is_enough || self.waiting_bytes > MOST_WAITING { self.begin(sink) } else { Ok(()) }
     }
 
-    /// What became of the frames so far, without the list of those set aside.
+    /// The counts of the frames so far, without the list of those set aside.
     pub fn so_far(&self) -> FrameReport {
         self.frames.clone().without_list().report(&self.extractor)
     }
 
-    /// Hands on what waited; what became of the frames.
+    /// Passes on the packets that waited. Returns the counts of the frames.
     pub fn finish(
         &mut self,
         sink: &mut impl FnMut(&ExtractedPacket, Nature) -> Result<(), Error>,
@@ -131,7 +131,7 @@ impl Intake {
         Ok(core::mem::take(&mut self.frames).report(&self.extractor))
     }
 
-    /// Settles the contact's time and places the packets that waited for it.
+    /// Decides the contact's time and places the packets that waited for it.
     fn begin(
         &mut self,
         sink: &mut impl FnMut(&ExtractedPacket, Nature) -> Result<(), Error>,

@@ -13,9 +13,9 @@ use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::FrameFormat;
 use skyhaul_ccsds::quality::CapturedFrame;
 
-/// Takes the frames that contacts have together. They count in the contacts themselves, not here.
-/// Packets that a contact had whole are offered again, and are duplicates; what has no place in
-/// time, or lies outside the span of the edition, is left to the contacts' own accounts.
+/// Takes the joint stream of frames of several contacts. The frames count in the contacts, not
+/// here. Packets that a contact had complete are offered again, and are duplicates. Packets without
+/// a place in time, or outside the span of the edition, are left to the accounts of the contacts.
 pub struct Joint<'a, F: Files> {
     pub(crate) products: &'a mut ProductsBuilder<F>,
     pub(crate) files: &'a mut F,
@@ -39,8 +39,8 @@ impl<F: Files> Joint<'_, F> {
         })
     }
 
-    /// The same of a frame that a contact brought which the version before had not, and that is not
-    /// given with its contact: it is listed among those that are new.
+    /// The same for a frame of a contact that was not in the previous version and is not passed
+    /// with its contact: it is listed among the new frames.
     ///
     /// # Errors
     /// As [`Self::frame`].
@@ -51,7 +51,7 @@ impl<F: Files> Joint<'_, F> {
         self.frame(frame)
     }
 
-    /// Offers what waited for the time of the stream to be known.
+    /// Offers the packets that waited for the time of the stream.
     ///
     /// # Errors
     /// As [`Self::frame`].

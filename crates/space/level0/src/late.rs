@@ -21,7 +21,7 @@ pub(crate) struct Late {
 /// Packets in order in a file.
 struct RunFile {
     name: String,
-    /// How often its packets were merged with others.
+    /// The number of times its packets were merged with others.
     tier: u8,
 }
 
@@ -44,9 +44,9 @@ impl Late {
         self.packets == 0
     }
 
-    /// Moves what is held in memory to a run file. [`RUN_FILES`] that were merged as often become
-    /// one, so that a packet is moved but a few times however many there are; `sink` gets the
-    /// duplicates found on the way.
+    /// Moves what is held in memory to a run file. [`RUN_FILES`] files that were merged the same
+    /// number of times become one, so that each packet is moved only a few times. `sink` gets the
+    /// duplicates found during the merge.
     pub fn spill<F: Files>(
         &mut self,
         files: &mut F,
@@ -108,7 +108,7 @@ impl Late {
     }
 }
 
-/// Writes a packet with its head, for a [`Source`]; hands on everything else.
+/// Writes a packet with its head, for a [`Source`]; passes on everything else.
 fn write<W: std::io::Write>(
     out: &mut Output<W>,
     settled: Settled<'_>,

@@ -1,19 +1,17 @@
-//! The gaps of all contacts that a centre knows: what is missing, what was asked of the station,
-//! what came back.
+//! The gaps of all contacts known to a centre: the missing frames, the requests to the station, and
+//! the frames that were filled.
 //!
-//! A [`Ledger`] is told of each frame that became durable, in the order of its contact's blocks.
-//! Counts of a virtual channel that were passed over are a [`MissingFrames`]; frames of another
-//! contact fill it, be it one that the station made to complete this one, or one of another
-//! station.
-//! [`Ledger::ask`] gives the questions to put to a station, [`Ledger::answer`] takes its answers
-//! ([`talk`]).
+//! A [`Ledger`] takes each durable frame, in the order of its contact's blocks. Counts of a virtual
+//! channel that were skipped are a [`MissingFrames`]; frames of another contact fill it, either one
+//! that the station made to complete this one, or one of another station. [`Ledger::ask`] returns
+//! the questions for a station, [`Ledger::answer`] takes its answers ([`talk`]).
 //!
-//! What it knows of a contact is kept by the caller as one small record ([`Ledger::record`],
-//! [`Ledger::restore`]); after a restart, blocks that the record knows of are passed over
+//! The caller keeps the state of a contact as one small record ([`Ledger::record`],
+//! [`Ledger::restore`]); after a restart, blocks that are in the record are skipped
 //! ([`Ledger::takes`]), so that each counts once.
 //!
-//! A frame count that repeats or goes back is a replay or a reset, and no gap; of short counts,
-//! bits, time and packets between decide which it is ([`skyhaul_ccsds::continuity`]). VC 63 and
+//! A frame count that repeats or goes back is a replay or a reset, not a gap; for short counts, the
+//! bits, the time and the packets between decide ([`skyhaul_ccsds::continuity`]). VC 63 and
 //! channels of idle frames are left out by the caller.
 
 mod contact;
@@ -37,7 +35,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use talk::{Ask, GapAnswer, SPANS_MAX};
 use unfilled::{GapKey, Unfilled};
 
-/// A contact: whose, and its number there.
+/// A contact: its station, and its number there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContactId {
     /// The station's name.
@@ -52,12 +50,12 @@ pub struct Ledger {
     contacts: BTreeMap<ContactId, Contact>,
     /// Gaps with something missing.
     unfilled: Unfilled,
-    /// Contacts that there may be something to ask about.
+    /// Contacts about which there may be a question.
     due: BTreeSet<ContactId>,
     questions: Questions,
     /// Contacts whose record is behind.
     changed: BTreeSet<ContactId>,
-    /// Contacts that are no longer known, and whose records are to go.
+    /// Contacts that are no longer known, whose records the caller must remove.
     forgotten: Vec<ContactId>,
     totals: LedgerTotals,
 }
@@ -71,15 +69,15 @@ pub struct AskedAgain {
     pub gaps: u64,
     /// Frames missing in them.
     pub frames: u64,
-    /// Gaps that stay as they are, because asking again cannot help: their station is not in the
-    /// configuration, or more is missing than can be asked for.
+    /// Gaps for which a new request cannot help: their station is not in the configuration, or more
+    /// frames are missing than a request may have.
     pub left: u64,
 }
 
-/// What a ledger counts, of the contacts that it knows or has known since the start.
+/// The counts of a ledger for all contacts that it has known since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct LedgerTotals {
-    /// Gaps that were found beyond what is kept of a contact: counted here alone.
+    /// Gaps beyond the limit of a contact, which are only counted here.
     pub overflow: u64,
     /// Contacts that were not followed, because too many were open.
     pub unfollowed: u64,
@@ -89,22 +87,22 @@ pub struct LedgerTotals {
     pub asks: u64,
 }
 
-/// Contacts kept: two weeks of fifty a day and their refills. Those go first that are closed and
-/// have nothing missing, the oldest first.
+/// Contacts kept: two weeks of fifty a day and their refills. Closed contacts without missing
+/// frames are removed first, the oldest first.
 pub const CONTACTS_MAX: usize = 1_024;
-/// Gaps kept of all contacts together: 40 MB. One that is found beyond is counted alone.
+/// Gaps kept of all contacts together: 40 MB. Further ones are only counted.
 const ALL_GAPS_MAX: usize = 200_000;
-/// Between two questions about one contact: what is found to be missing meanwhile is asked for
+/// Between two questions about one contact: frames that are found missing meanwhile are requested
 /// together.
 const GATHER: Duration = Duration::from_millis(50);
-/// How often a station is asked that does not answer, and is connected.
+/// The number of requests to a connected station that does not answer.
 const ASKED_MAX: u8 = 5;
-/// How far the clocks of two stations may be apart, light time and all.
+/// The largest difference of the clocks of two stations, light time included.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
 impl Ledger {
-    /// An empty one. Questions are numbered from `first_ask`: above those of earlier runs, so that
-    /// a late answer is known for what it is.
+    /// An empty ledger. Questions are numbered from `first_ask`, which must be above those of
+    /// earlier runs, so that a late answer to one of those is recognised.
     pub fn new(first_ask: u64) -> Self {
         Self { questions: Questions::from(first_ask), ..Self::default() }
     }
@@ -127,8 +125,8 @@ impl Ledger {
         self.contacts.get(id).is_some_and(|contact| contact.next_block <= block)
     }
 
-    /// Takes the good frames of a contact's block, in their order; of one that is not news, to know
-    /// how the counts of later ones go on.
+    /// Takes the good frames of a contact's block, in their order. Frames of a known block only
+    /// show how the counts of later ones continue.
     pub fn block(&mut self, id: &ContactId, block: Seq, frames: &[DurableFrame]) {
         let Some(contact) = self.contacts.get_mut(id) else { return };
         if contact.next_block > block {
@@ -144,7 +142,7 @@ impl Ledger {
         }
     }
 
-    /// A block of a contact cannot be read back, or the station's disk did not give it.
+    /// A block of a contact cannot be read back, or could not be read from the station's disk.
     pub fn damaged(&mut self, id: &ContactId) {
         if let Some(contact) = self.contacts.get_mut(id).filter(|contact| !contact.is_damaged) {
             contact.is_damaged = true;
@@ -152,8 +150,8 @@ impl Ledger {
         }
     }
 
-    /// The stations that there are: nothing can be asked of others. What is missing of one that is
-    /// there again is open again.
+    /// The stations of the configuration: others cannot be asked. Missing frames of a station that
+    /// is there again are open again.
     pub fn stations(&mut self, known: &BTreeSet<String>) {
         for (id, contact) in &mut self.contacts {
             let is_known = known.contains(&id.station);
@@ -168,8 +166,8 @@ impl Ledger {
         }
     }
 
-    /// Opens again what was unrecoverable in the contacts and gaps that `which` says: a station
-    /// asked again may have its recording back, or other settings.
+    /// Opens unrecoverable gaps again, for the contacts and gaps in `which`: a station may have its
+    /// recording back, or other settings.
     pub fn ask_again(
         &mut self,
         which: impl Fn(&ContactId, &ContactStart, &MissingFrames) -> bool,
@@ -201,7 +199,7 @@ impl Ledger {
     pub fn close(&mut self, id: &ContactId, packets: Vec<PacketGap>) {
         let Some(contact) = self.contacts.get_mut(id) else { return };
         if !contact.is_closed {
-            // One that completes another has breaks by nature.
+            // A contact that completes another always has breaks.
             let is_whole = contact.opened.completes.is_none();
             contact.close(if is_whole { packets } else { Vec::new() });
             self.changed.insert(id.clone());
@@ -212,7 +210,7 @@ impl Ledger {
         }
     }
 
-    /// The next question to a station that is connected.
+    /// The next question for a connected station.
     pub fn ask(&mut self, station: &str, now: Instant) -> Option<Ask> {
         let late: Vec<u64> = self.questions.late(station, now).collect();
         self.withdraw(&late, Withdrawal::NoAnswer);
@@ -241,7 +239,7 @@ impl Ledger {
         Some(Ask { number, contact: flow, channel, mission, is_damaged, is_last, spans })
     }
 
-    /// A station's answer; one to a question that is not open says nothing.
+    /// A station's answer; an answer to a question that is not open is ignored.
     pub fn answer(&mut self, station: &str, answer: &GapAnswer) {
         let Some(asked) = self.questions.take_of(answer.number, station) else { return };
         let Some(contact) = self.contacts.get_mut(&asked.contact) else { return };
@@ -264,13 +262,13 @@ impl Ledger {
         self.changed.insert(asked.contact);
     }
 
-    /// The line to a station is down: what it was asked and has not answered is asked again.
+    /// The line to a station is down: questions without an answer are asked again.
     pub fn disconnected(&mut self, station: &str) {
         let numbers: Vec<u64> = self.questions.of(station).collect();
         self.withdraw(&numbers, Withdrawal::NotDelivered);
     }
 
-    /// The question was not taken by the line.
+    /// The line did not accept the question.
     pub fn not_asked(&mut self, number: u64) {
         self.withdraw(&[number], Withdrawal::NotDelivered);
     }
@@ -296,7 +294,7 @@ impl Ledger {
         self.totals
     }
 
-    /// The contacts whose record is behind, each once.
+    /// The contacts whose record must be written, each once.
     pub fn changed(&mut self) -> BTreeSet<ContactId> {
         core::mem::take(&mut self.changed)
     }
@@ -306,21 +304,21 @@ impl Ledger {
         self.changed.extend(contacts);
     }
 
-    /// The contacts whose records are to go, each once.
+    /// The contacts whose records must be removed, each once.
     pub fn forgotten(&mut self) -> Vec<ContactId> {
         core::mem::take(&mut self.forgotten)
     }
 
-    /// What is to be kept of a contact.
+    /// The record of a contact.
     pub fn record(&self, id: &ContactId) -> Option<Vec<u8>> {
         self.contacts.get(id).map(|contact| record::write(id, contact))
     }
 
-    /// Takes what was kept of a contact. Questions without an answer are open again.
+    /// Restores a contact from its record. Questions without an answer are open again.
     ///
     /// # Errors
-    /// [`LedgerRecordError`]: it was not taken. The contact is known as far as its blocks are read
-    /// again.
+    /// [`LedgerRecordError`] if the record cannot be used. The contact is then known as far as its
+    /// blocks are read again.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), LedgerRecordError> {
         let (id, contact) = record::read(bytes)?;
         if self.contacts.len() >= CONTACTS_MAX {
@@ -343,7 +341,8 @@ impl Ledger {
         room: usize,
     ) {
         self.fill(id, completes, seen);
-        // A contact that completes another holds what is missing there, and has gaps by nature.
+        // A contact that completes another has only frames that are missing there, so it always has
+        // gaps.
         let Some(contact) = self.contacts.get_mut(id).filter(|_| completes.is_none()) else {
             return;
         };
@@ -365,7 +364,7 @@ impl Ledger {
         }
     }
 
-    /// Looks whether a frame is missing in another contact: in the one that its own completes, or
+    /// Checks whether a frame is missing in another contact: in the one that its own completes, or
     /// in one of another station.
     fn fill(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &DurableFrame) {
         let mut filled: Option<(GapKey, bool)> = None;
@@ -396,7 +395,8 @@ impl Ledger {
         }
     }
 
-    /// What completes a contact has ended: what was promised and is not there is asked for again.
+    /// The contact that completes another has ended: frames that were promised but are not there
+    /// are requested again.
     fn undelivered(&mut self, id: ContactId) {
         let Some(contact) = self.contacts.get_mut(&id) else { return };
         let mut any = false;
@@ -416,7 +416,7 @@ impl Ledger {
             let Some(asked) = self.questions.take(*number) else { continue };
             let Some(contact) = self.contacts.get_mut(&asked.contact) else { continue };
             // A station that does not answer "nothing more will be asked" is not told again: it
-            // ends by itself what it still holds.
+            // ends its open refill by itself.
             contact.said_last &= why == Withdrawal::NoAnswer && asked.gaps.is_empty();
             for gap in &asked.gaps {
                 if let Some(gap) = contact.gaps.get_mut(gap) {
@@ -428,7 +428,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets a contact where there are too many; whether there is room for one more.
+    /// Forgets a contact if there are too many. Returns whether there is room for one more.
     fn make_room(&mut self) -> bool {
         if self.contacts.len() < CONTACTS_MAX {
             return true;

@@ -2,14 +2,14 @@
 //!
 //! [`ContactProcessor`] takes a contact's frames and makes one session-based product for each group
 //! of the mission: a packet file, a construction record ([`construction`]) and an account in JSON
-//! ([`report`]). Packets of no group make products of their own, packets that cannot be placed are
-//! set aside with their bytes: nothing that was received is lost, and everything is counted once.
-//! The same frames and creation time give the same bytes.
+//! ([`report`]). Packets of no group form products of their own. Packets that cannot be placed are
+//! set aside with their bytes: no received data is lost, and everything counts once. The same
+//! frames and creation time give the same bytes.
 //!
 //! [`Assembly`] makes products of several contacts: time-based ones of a [`TimeWindow`], and
-//! further versions of a contact's products when data comes that completes them.
+//! further versions of a contact's products when data arrives that completes them.
 //!
-//! Files are reached through the caller's [`Files`]; this crate opens none.
+//! The caller provides files through [`Files`]; this crate opens none.
 //!
 //! ```
 //! use skyhaul_level0::construction::RecordTime;

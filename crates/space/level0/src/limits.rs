@@ -3,20 +3,20 @@
 use crate::clock::ClockCheck;
 use skyhaul_units::{ByteCount, Duration};
 
-/// How much a contact's processing may hold, and what it believes.
+/// The memory that a contact's processing may use, and the packet times that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Which packet times are believed.
     pub clock: ClockCheck,
-    /// How far, in packet time, a packet may come behind later ones and still be put in place as it
-    /// comes. Default 30 s: channels of one spacecraft are a few seconds apart.
+    /// How late, in packet time, a packet may be and still be put in place directly. Default 30 s:
+    /// channels of one spacecraft are a few seconds apart.
     pub window_span: Duration,
     /// Memory for packets in the windows of all products. Default 24 MiB: 12 s at 15 Mbit/s, where
-    /// every packet is a kilobyte. At the limit the earliest packets of the largest window are
+    /// every packet is a kilobyte. At the limit, the earliest packets of the largest window are
     /// written.
     pub window: ByteCount,
-    /// Memory for late packets of all products. Default 8 MiB; at the limit the most are moved to a
-    /// file.
+    /// Memory for late packets of all products. Default 8 MiB; at the limit, those of the product
+    /// with the most are moved to a file.
     pub late: ByteCount,
     /// Size of the file of packets set aside from one product. Default 256 MiB; past it packets are
     /// dropped and counted as rejected.

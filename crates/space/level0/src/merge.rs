@@ -8,15 +8,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read;
 
-/// Hands the packets of all sources to `sink`, run by run in the order of slots.
+/// Passes the packets of all sources to `sink`, run by run in the order of slots.
 ///
-/// A run is gathered in memory up to [`LONGEST_RUN`] bytes: more packets of one APID with one time
-/// stamp come out in several runs, in sequence only within each.
+/// A run is collected in memory up to [`LONGEST_RUN`] bytes: more packets of one APID with one time
+/// stamp form several runs, which are in sequence only within each.
 pub(crate) fn merge<R: Read>(
     mut sources: Vec<Source<R>>,
     sink: &mut impl FnMut(Settled<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    // The first slot of each source but for the one that is being read.
+    // The first slot of each source except the one being read.
     let mut heads = BinaryHeap::with_capacity(sources.len());
     for (place, source) in sources.iter().enumerate() {
         heads.extend(source.slot().map(|slot| Reverse((slot, place))));
@@ -43,7 +43,7 @@ pub(crate) fn merge<R: Read>(
     Ok(())
 }
 
-/// The least of the heads and `own`, which is out of the heap: most often `own` stays the least.
+/// The least of the heads and `own`, which is not in the heap: `own` usually stays the least.
 fn following<T: Ord>(
     heads: &mut BinaryHeap<Reverse<T>>,
     own: Option<Reverse<T>>,

@@ -31,7 +31,7 @@ pub struct ProductName {
     number: FileNumber,
 }
 
-/// What the first letter and the suffix say.
+/// The meaning of the first letter and the suffix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Series {
     /// Production data set.
@@ -51,7 +51,7 @@ pub struct Label {
     text: [u8; 14],
 }
 
-/// A decimal digit that tells products of the same second apart.
+/// A decimal digit that distinguishes products of the same second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Digit(u8);
 
@@ -59,7 +59,7 @@ pub struct Digit(u8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileNumber(u8);
 
-/// Why a text is not a product's name or label.
+/// Why a text is not the name or label of a product.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a product {kind}: {reason}; it is like {example}")]
 pub struct ProductNameError {
@@ -69,8 +69,8 @@ pub struct ProductNameError {
     example: &'static str,
 }
 
-/// The mission that the name of a packet file tells: that of a product, or of packets that `skyhaul
-/// decode` wrote.
+/// The mission by the name of a packet file: of a product, or of packets that `skyhaul decode`
+/// wrote.
 pub fn mission_of_file<'a>(name: &str, known: &'a MissionSet) -> Option<&'a Mission> {
     let product = ProductName::parse(name).ok().and_then(|name| Scid::new(name.scid()));
     let decoded = || {
@@ -87,7 +87,7 @@ impl ProductName {
     ///
     /// `scid` above 999 is named by its low 8 bits, as the construction record does. `created` is
     /// cut to the second and must lie in 1970 to 2069, because the name has two digits for the
-    /// year; it is held at the nearer end.
+    /// year; a time outside becomes the nearer end.
     pub fn construction_record(scid: u16, label: Label, created: Utc, uniqueness: Digit) -> Self {
         let scid = if scid > 999 { scid & 0xFF } else { scid };
         let last = Utc::from_day(day_of(2070, 1), Duration::ZERO) - Duration::from_secs(1);
@@ -120,7 +120,7 @@ impl ProductName {
     pub const fn created(&self) -> Utc {
         self.created
     }
-    /// The digit that tells products of the same second apart.
+    /// The digit that distinguishes products of the same second.
     pub const fn uniqueness(&self) -> Digit {
         self.uniqueness
     }

@@ -1,8 +1,8 @@
 //! The order of packets in a product: by time, then by the product's order of APIDs, then by
 //! sequence count. APIDs that share a sequence counter have one place in the order of APIDs: the
-//! count tells which packet was first.
+//! count shows which packet was first.
 //!
-//! Packets that share time and counter make a run: a packet group of which only the first packet
+//! Packets that share time and counter form a run: a packet group in which only the first packet
 //! has a time, or several packets with one time stamp ([`crate::batch`]).
 
 use skyhaul_ccsds::extract::ExtractedPacket;
@@ -10,7 +10,7 @@ use skyhaul_ccsds::id::{Apid, Vcid};
 use skyhaul_ccsds::mission::{ApidRange, Counters};
 use skyhaul_units::Utc;
 
-/// Where packets go: those that share a slot make a run.
+/// The place of packets: those that share a slot form a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot {
     /// The packet's time, or that of the packet its group began with.
@@ -19,8 +19,8 @@ pub(crate) struct Slot {
     pub rank: u16,
 }
 
-/// The order of APIDs in a product: as the mission lists them, or by number where it lists none;
-/// those that share a counter go where the first of them goes.
+/// The order of APIDs in a product: as listed in the mission, or by number without a list; those
+/// that share a counter have the place of the first of them.
 #[derive(Debug, Clone)]
 pub(crate) struct ApidOrder {
     /// By APID.
@@ -58,29 +58,29 @@ fn rank(listed: &[ApidRange], apid: Apid) -> u16 {
     before + apid.value()
 }
 
-/// Whether the version before had a contact.
+/// Whether a contact was in the previous version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Novelty {
     /// It had, or there was none.
     Known,
-    /// It had not: what comes from it is a change.
+    /// It was not: its packets are changes.
     New,
 }
 
-/// How far a packet can be trusted: a bit for each thing that happened to a frame it came in. And
-/// where a product is made again: whether it is from a contact that the version before did not
-/// have, and which copies it stands for.
+/// The reliability of a packet: a bit for each defect of a frame with a part of it. If a product is
+/// made again, also whether the packet is from a contact that was not in the previous version, and
+/// which copies it represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PacketQuality(u8);
 
-/// What a packet is to the version of its product that came before.
+/// The relation of a packet to the previous version of its product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It was there, as good as it is now.
+    /// It was in there, with the same quality.
     None,
     /// It was not there.
     Added,
-    /// A worse copy of it was there.
+    /// A worse copy of it was in there.
     Improved,
 }
 
@@ -91,11 +91,11 @@ impl PacketQuality {
     const FILLED: u8 = 8;
     /// The bits that say how good it is.
     const RANK: u8 = 0x1F;
-    /// A copy from a known contact was as good.
+    /// There was a copy of the same quality from a known contact.
     const AS_GOOD_KNOWN: u8 = 0x20;
     /// There was a copy from a known contact.
     const KNOWN: u8 = 0x40;
-    /// It is from a contact that the version before did not have.
+    /// It is from a contact that was not in the previous version.
     const LATER: u8 = 0x80;
 
     pub fn of(packet: &ExtractedPacket) -> Self {
@@ -105,18 +105,18 @@ impl PacketQuality {
         let filled = if packet.fill > 0 { Self::FILLED } else { 0 };
         Self(corrected | unchecked | length_differs | filled)
     }
-    /// How good it is; greater is worse. Where it comes from makes no difference.
+    /// Its quality; greater is worse. Its contact makes no difference.
     pub const fn rank(self) -> u8 {
         self.0 & Self::RANK
     }
-    /// The same, marked where the version before did not have its contact.
+    /// The same, marked if its contact was not in the previous version.
     pub const fn with_novelty(self, novelty: Novelty) -> Self {
         match novelty {
             Novelty::Known => self,
             Novelty::New => Self(self.0 | Self::LATER),
         }
     }
-    /// The same, standing for another copy too, which is no better.
+    /// The same, representing also another copy, which is not better.
     pub const fn standing_for(self, other: Self) -> Self {
         if self.0 & Self::LATER == 0 {
             return self;
@@ -129,7 +129,7 @@ impl PacketQuality {
         let worse = if self.rank() == other.rank() { 0 } else { Self::AS_GOOD_KNOWN };
         Self(self.0 | (known & !worse))
     }
-    /// What it is to the version before.
+    /// Its relation to the previous version.
     pub const fn change(self) -> Change {
         if self.0 & Self::LATER == 0 || self.0 & Self::AS_GOOD_KNOWN != 0 {
             Change::None
@@ -143,7 +143,7 @@ impl PacketQuality {
     pub const fn is_corrected(self) -> bool {
         self.0 & Self::CORRECTED != 0
     }
-    /// Whether a frame had it end elsewhere than its header does.
+    /// Whether its end by a frame's pointer differs from the length in its header.
     pub const fn length_differs(self) -> bool {
         self.0 & Self::LENGTH_DIFFERS != 0
     }
@@ -164,37 +164,37 @@ pub(crate) struct Held<'a> {
     pub quality: PacketQuality,
     /// When its first frame was received on the ground.
     pub received: Utc,
-    /// Octets at its end that did not come.
+    /// Missing octets at its end.
     pub fill: u32,
     pub bytes: &'a [u8],
 }
 
 impl Held<'_> {
-    /// What decides between two packets of one place in a product: the better copy, else any fixed
+    /// Decides between two packets for one place in a product: the better copy, or else any fixed
     /// choice.
     pub const fn preference(&self) -> (u8, u32, &[u8], Utc, Vcid) {
         (self.quality.rank(), self.fill, self.bytes, self.received, self.vcid)
     }
-    /// Where its fill begins; its length where there is none.
+    /// The beginning of its fill; its length if there is none.
     pub const fn first_fill(&self) -> usize {
         self.bytes.len().saturating_sub(self.fill as usize)
     }
-    /// Whether the other is the same packet, as far as both came.
+    /// Whether the other is the same packet, compared up to the fill of either.
     pub fn is_same(&self, other: &Self) -> bool {
         let came = self.first_fill().min(other.first_fill());
         self.bytes.len() == other.bytes.len() && self.bytes[..came] == other.bytes[..came]
     }
 }
 
-/// How far the stream of packet times has come: the least of the last few, so that one packet with
-/// a time ahead of its place does not make all the others late.
+/// The present time of the stream of packets: the least of the last few packet times, so that one
+/// packet with a time too far ahead does not make all the others late.
 #[derive(Debug, Clone)]
 pub(crate) struct Frontier {
     last: [Utc; RECENT],
     next: usize,
 }
 
-/// 16 packets: a burst of wrong times that long in a row is a clock that was set.
+/// 16 packets: a longer burst of wrong times means that the clock was set.
 const RECENT: usize = 16;
 
 impl Default for Frontier {

@@ -15,7 +15,7 @@ use std::io::{BufWriter, Write};
 pub(crate) struct PacketFile<W: Write> {
     out: Output<W>,
     index: Option<Output<W>>,
-    /// None where the file will be written anew.
+    /// None if the file will be written again.
     accountant: Option<Accountant>,
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct Account {
     pub packets: u64,
     pub size: ByteCount,
     pub corrected_packets: u64,
-    /// Packets that the version before did not have.
+    /// Packets that were not in the previous version.
     pub added: u64,
-    /// Packets of which the version before had a worse copy.
+    /// Packets with a worse copy in the previous version.
     pub improved: u64,
     pub first: Option<PacketTimestamps>,
     pub last: Option<PacketTimestamps>,
@@ -37,12 +37,12 @@ pub(crate) struct Account {
 /// Keeps the account of a packet file while it is written.
 struct Accountant {
     counters: Counters,
-    /// Of what is the same whatever the APID.
+    /// The figures that do not depend on the APID.
     whole: Account,
-    /// By APID, its place in `streams` and one more; 0 where it has none.
+    /// By APID, its index in `streams` plus one; 0 if it is not there.
     places: Box<[u16]>,
     streams: Vec<Stream>,
-    /// The last packet of each counter, by the APID that the counter is known by.
+    /// The last packet of each counter, by the APID that identifies the counter.
     last: Vec<(Apid, Option<Last>)>,
     listed_gaps: usize,
     listed_fills: usize,
@@ -60,13 +60,13 @@ struct Stream {
 pub(crate) struct Written<W> {
     pub file: W,
     pub working: String,
-    /// Empty, as the account is, where the file is provisional.
+    /// Empty, like the account, if the file is provisional.
     pub sha256: String,
     pub account: Account,
 }
 
 impl<W: Write> PacketFile<W> {
-    /// Begins a packet file, with an index beside it where it may have to be read back for merging.
+    /// Begins a packet file, with an index if it may have to be read back for merging.
     pub fn create<F: Files<Writer = W>>(
         files: &mut F,
         working: String,
@@ -84,8 +84,7 @@ impl<W: Write> PacketFile<W> {
         })
     }
 
-    /// Appends a packet. `time` is what the product says of its time: none where the APID has no
-    /// time code.
+    /// Appends a packet. `time` is its time in the product: none if the APID has no time code.
     pub fn put(&mut self, slot: Slot, held: &Held<'_>, time: Option<Utc>) -> Result<(), Error> {
         self.out.put(held.bytes)?;
         if let Some(index) = &mut self.index {
@@ -97,7 +96,7 @@ impl<W: Write> PacketFile<W> {
         Ok(())
     }
 
-    /// Keeps neither digest nor account any more: the file will be written anew.
+    /// Stops the digest and the account: the file will be written again.
     pub fn make_provisional(&mut self) {
         self.out.hash = None;
         self.accountant = None;
@@ -187,8 +186,7 @@ impl Accountant {
     }
 }
 
-/// A working file written through a buffer, with the digest of what was written where one is
-/// wanted.
+/// A working file written through a buffer, with an optional digest of its contents.
 pub(crate) struct Output<W: Write> {
     working: String,
     file: W,
@@ -242,7 +240,7 @@ impl<W: Write> Output<W> {
     }
 }
 
-/// What is behind a buffer, with everything written through.
+/// The file behind a buffer, after a flush.
 pub(crate) fn flushed<W: Write>(buffer: BufWriter<W>, name: &str) -> Result<W, Error> {
     let mut inner = buffer
         .into_inner()

@@ -1,4 +1,4 @@
-//! One product in the making: packets in, a packet file in order out.
+//! Builds one product: packets in, a packet file in order out.
 
 use crate::batch::{Batch, Part, Settled};
 use crate::entry::Source;
@@ -24,18 +24,18 @@ pub(crate) struct Plan {
     pub prefix: String,
 }
 
-/// What a product's packets are in the order of.
+/// The order of a product's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SortedBy {
     /// Packet time, APID, sequence count; duplicates are removed. APIDs that share a counter count
     /// as one.
     PacketTime,
-    /// Reception: the packets have no time code that the mission knows. Duplicates cannot be told.
+    /// Reception: the mission has no time code for the packets. Duplicates cannot be detected.
     Reception,
 }
 
-/// Where the packets that were offered to a product went. Each is counted once.
+/// The results for the packets that were offered to a product. Each counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub received: u64,
@@ -49,11 +49,10 @@ pub(crate) struct ProductBuilder<F: Files> {
     pub tally: Tally,
     pub set_aside: SetAsideFile<F::Writer>,
     window: Batch,
-    /// Packets in the window at which it is looked through for those that are old enough to be
-    /// written.
+    /// Packets in the window at which it is searched for those that are old enough to be written.
     look_at: usize,
     frontier: Frontier,
-    /// The last slot that was written: what belongs there or before is late.
+    /// The last slot that was written: packets of this slot or earlier ones are late.
     written: Option<Slot>,
     late: Late,
     file: PacketFile<F::Writer>,
@@ -114,7 +113,7 @@ impl<F: Files> ProductBuilder<F> {
         Ok(())
     }
 
-    /// Takes a packet that has no time: next in the file.
+    /// Takes a packet without a time, which is next in the file.
     pub fn append(&mut self, held: &Held<'_>) -> Result<(), Error> {
         let slot = Slot { time: held.received, rank: 0 };
         self.file.put(slot, held, None)
@@ -152,7 +151,7 @@ impl<F: Files> ProductBuilder<F> {
         self.late.spill(files, &mut |files, settled| shed(tally, set_aside, files, settled))
     }
 
-    /// Writes what is held. Where packets came late, the packet file is written anew with them in
+    /// Writes the packets held. If packets were late, the packet file is written again with them in
     /// place.
     pub fn finish(mut self, files: &mut F) -> Result<Finished<F>, Error> {
         self.write(files, Part::All)?;
@@ -224,5 +223,5 @@ fn keep_differing<F: Files>(
     set_aside.put(files, packet, SetAsideReason::Differs)
 }
 
-/// 4096 packets, or twice those that stayed last time: looking through the window means sorting it.
+/// 4096 packets, or twice those that stayed last time, because a search of the window sorts it.
 const LOOK_AT: usize = 4_096;

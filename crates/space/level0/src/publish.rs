@@ -20,7 +20,7 @@ use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// What the files of all products of one making say.
+/// The data in the files of all products of one run.
 pub(crate) struct Publication<'a> {
     pub scid: Scid,
     /// In the order in which they began.
@@ -30,13 +30,13 @@ pub(crate) struct Publication<'a> {
     pub window: Option<TimeWindow>,
     pub basis: ProductBasis,
     pub kind: ProductKind,
-    /// Of products that may be made again, the versions that there are, and the frames of contacts
-    /// that those had not.
+    /// For products that may be made again, the existing versions, and the frames of contacts that
+    /// were not in those.
     pub previous: Option<(&'a BTreeMap<String, Previous>, &'a FrameRuns)>,
     pub is_test: bool,
 }
 
-/// What products of one making are called by.
+/// The parts of the names of all products of one run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Naming {
     pub created: Utc,
@@ -45,7 +45,7 @@ pub(crate) struct Naming {
 }
 
 impl Publication<'_> {
-    /// The name of the construction record of a product, of which `earlier` have the same label.
+    /// The name of the construction record of a product, if `earlier` products have the same label.
     pub fn name(&self, label: Label, earlier: usize) -> Result<ProductName, Error> {
         let name = |digit| {
             let series = if self.kind == ProductKind::Pds { Series::Pds } else { Series::Eds };
@@ -59,7 +59,7 @@ impl Publication<'_> {
             .ok_or_else(|| Error::NamesUsedUp { name: name(first).to_string() })
     }
 
-    /// Whether a version before has all of it, as good.
+    /// Whether a previous version has all of it, with the same quality.
     pub fn says_nothing_new<F: Files>(&self, finished: &Finished<F>) -> bool {
         let account = &finished.packets.account;
         self.before(&finished.plan.name).is_some() && account.added == 0 && account.improved == 0
@@ -69,7 +69,7 @@ impl Publication<'_> {
         self.previous.and_then(|(previous, _)| previous.get(product))
     }
 
-    /// Drops the working files of a product that says nothing new.
+    /// Removes the working files of a product without changes.
     pub fn unchanged<F: Files>(
         &self,
         files: &mut F,

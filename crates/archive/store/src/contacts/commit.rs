@@ -8,11 +8,11 @@ use skyhaul_units::BlockMark;
 #[derive(Debug)]
 pub struct ContactSync(Vec<Due<SyncHandle>>);
 
-/// Syncs that have run. Hand them to [`ContactStore::synced`].
+/// Syncs that have run. Pass them to [`ContactStore::synced`].
 #[derive(Debug)]
 pub struct ContactSynced(Vec<Due<Synced>>);
 
-/// What a sync of one contact makes durable.
+/// The records that a sync of one contact makes durable.
 #[derive(Debug)]
 struct Due<T> {
     key: Key,
@@ -21,7 +21,8 @@ struct Due<T> {
     sync: Option<T>,
 }
 
-/// The station's records of the flow below `next` are on this disk: the station need not keep them.
+/// The station's records of the flow before `next` are on this disk: the station need not keep
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     /// The station.
@@ -35,9 +36,9 @@ pub struct Receipt {
 /// What a group commit brought.
 #[derive(Debug, Default)]
 pub struct ContactCommit {
-    /// One for each contact that was synced well.
+    /// One for each contact with a successful sync.
     pub receipts: Vec<Receipt>,
-    /// Contacts whose sync failed: they take nothing more until the store is opened again.
+    /// Contacts whose sync failed: they accept no more records until the store is opened again.
     pub failed: Vec<(StationName, FlowId, LogError)>,
 }
 
@@ -67,11 +68,11 @@ impl ContactStore {
         (!handles.is_empty()).then_some(ContactSync(handles))
     }
 
-    /// Takes the outcome of the syncs: readers see what they made durable, and receipts are due.
+    /// Takes the results of the syncs: readers see the durable records, and receipts are due.
     pub fn synced(&mut self, synced: ContactSynced) -> ContactCommit {
         let mut commit = ContactCommit::default();
         for Due { key: (name, flow), next, last, sync: outcome } in synced.0 {
-            // Finished meanwhile: its receipt was given then.
+            // Finished meanwhile: its receipt was returned then.
             let Some(contact) = self.spaces.contact_mut(&name, flow) else {
                 continue;
             };

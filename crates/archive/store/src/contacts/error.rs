@@ -9,11 +9,11 @@ use crate::{FlowId, Seq};
 use skyhaul_units::ByteCount;
 use std::io;
 
-/// Why the contact store cannot do what was asked.
+/// Why an operation of the contact store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No room, nothing was written. Hold the station back and try again: it ends by itself when
-    /// space returns.
+    /// No space; nothing was written. Hold the station back and try again: the error ends by itself
+    /// when there is space.
     #[error(
         "the contact store is full: {needed} needed, {available} available; free space on the \
         state folder's file system (the store leaves {reserve} of it free), or raise max_size in \
@@ -24,10 +24,10 @@ pub enum StoreError {
         needed: ByteCount,
         /// What there is.
         available: ByteCount,
-        /// What is left free on the file system.
+        /// The space that stays free on the file system.
         reserve: ByteCount,
     },
-    /// A record that does not come next.
+    /// A record that is not the next one.
     #[error(
         "{station}, flow {flow}: record {got} received, {expected} expected; the station must send \
         in order, from {expected}"
@@ -65,7 +65,7 @@ pub enum StoreError {
         /// The station.
         station: StationName,
     },
-    /// Others brought data since the sender was told what is there.
+    /// Other senders brought data since this sender got the resume state.
     #[error("{space}: another session delivered data meanwhile: the station must reconnect")]
     Overtaken {
         /// The name space.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Finished {
     ranges: Vec<(u32, u32)>,
-    /// Of the last block of each of the newest, at most [`MARKED`].
+    /// The marks of the last block of the newest flows, at most [`MARKED`].
     marks: BTreeMap<FlowId, BlockMark>,
 }
 
@@ -27,8 +27,7 @@ impl Finished {
         self.ranges.get(at).is_some_and(|(first, _)| *first <= flow.0)
     }
 
-    /// Adds a flow, whose last block has this mark; `false` where that needs a range more than
-    /// there may be.
+    /// Adds a flow, whose last block has this mark; `false` if that needs more ranges than allowed.
     #[must_use]
     pub fn insert(&mut self, flow: FlowId, last: BlockMark) -> bool {
         let is_there = self.contains(flow) || self.widen(flow);
@@ -86,7 +85,7 @@ impl Finished {
         body.into_bytes()
     }
 
-    /// Reads what `encode` wrote; `None` where it is something else.
+    /// Reads the result of `encode`; `None` for other bytes.
     pub fn decode(body: &[u8]) -> Option<Self> {
         let mut body = ByteReader::new(body);
         let mut finished = Self::default();

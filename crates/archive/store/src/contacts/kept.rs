@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-/// Reads a finished contact from its beginning. Needs the store no more: other threads may go on
-/// with it meanwhile. Hold the contact while it is read.
+/// Reads a finished contact from its beginning. It does not need the store, which other threads may
+/// use meanwhile. Hold the contact while it is read.
 #[derive(Debug)]
 pub struct KeptReader {
     log: Log,
@@ -33,7 +33,7 @@ impl KeptReader {
     }
 }
 
-/// The finished contacts whose data is there.
+/// The finished contacts with data.
 #[derive(Debug)]
 pub struct KeptContacts {
     disk: Arc<dyn Disk>,
@@ -41,7 +41,7 @@ pub struct KeptContacts {
     contacts: BTreeMap<Key, Kept>,
     /// What they fill on the disk.
     size: ByteCount,
-    /// Those of them that are not to be removed. As many as there are kept ones at most count.
+    /// Those of them that must not be removed. At most as many as are kept count.
     held: BTreeSet<Key>,
     removed: Removed,
 }
@@ -51,7 +51,7 @@ pub struct KeptContacts {
 pub(super) struct Removed {
     /// After their retention.
     pub due: u64,
-    /// Before their retention was over, because room was needed.
+    /// Before their retention was over, because space was needed.
     pub early: u64,
 }
 
@@ -72,7 +72,7 @@ impl KeptContacts {
         self.contacts.iter().map(|((station, flow), kept)| (station, *flow, kept.finished))
     }
 
-    /// Whether the data of a finished contact is there.
+    /// Whether the data of a finished contact is present.
     pub fn contains(&self, station: &StationName, flow: FlowId) -> bool {
         self.contacts.contains_key(&(station.clone(), flow))
     }
@@ -121,8 +121,7 @@ impl KeptContacts {
         Ok(before - self.size)
     }
 
-    /// Removes the contact that was finished first, where one may be removed. Returns whether one
-    /// was.
+    /// Removes the contact that was finished first, if one may be removed. Returns whether one was.
     pub(super) fn remove_oldest(&mut self) -> Result<bool, StoreError> {
         let Some(key) = self.oldest() else { return Ok(false) };
         self.remove(&key)?;
@@ -145,7 +144,7 @@ impl KeptContacts {
         self.contacts.iter().filter(|(key, _)| !self.held.contains(*key))
     }
 
-    /// Removes a finished contact's directory. That it is finished stays known.
+    /// Removes a finished contact's directory. The contact still counts as finished.
     fn remove(&mut self, key: &Key) -> Result<(), StoreError> {
         let dir = contact_dir(&key.0, key.1);
         let disk = &*self.disk;
@@ -161,7 +160,7 @@ impl KeptContacts {
         Ok(())
     }
 
-    /// Finds out what is there of a finished contact.
+    /// Determines the data of a finished contact.
     pub(super) fn load(&mut self, name: &StationName, flow: FlowId) -> io::Result<()> {
         let dir = contact_dir(name, flow);
         let size = self.disk.list(&dir)?.iter().map(|entry| entry.size).sum();

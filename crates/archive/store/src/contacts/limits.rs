@@ -2,11 +2,12 @@
 
 use skyhaul_units::ByteCount;
 
-/// Contacts that are open at once, of all stations together.
+/// Most contacts open at once, of all stations together.
 pub const MAX_OPEN_CONTACTS: usize = 1_024;
-/// Finished contacts whose data is kept; beyond it the oldest go before their retention is over.
+/// Most finished contacts whose data is kept; beyond it the oldest are removed before their
+/// retention is over.
 pub const MAX_KEPT_CONTACTS: usize = 65_536;
-/// Spools of one station whose contacts are told apart.
+/// Most spools of one station whose contacts are kept separate.
 pub const MAX_SPOOLS: usize = 256;
-/// What a new contact takes beside its payload: directory, file and header.
+/// Space for a new contact in addition to its payload: directory, file and header.
 pub(crate) const NEW_CONTACT: ByteCount = ByteCount::kib(12);

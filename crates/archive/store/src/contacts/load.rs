@@ -18,7 +18,7 @@ use std::io;
 use std::sync::Arc;
 
 impl ContactStore {
-    /// Opens the store on this disk, made where absent. Everything found valid is durable when this
+    /// Opens the store on this disk, and creates it if absent. All valid data is durable when this
     /// returns.
     ///
     /// # Errors
@@ -49,8 +49,8 @@ impl ContactStore {
     fn load_station(&mut self, name: StationName) -> Result<(), StoreError> {
         let dir = station_dir(&name);
         let refused = |source| StoreError::State { path: format!("{dir}/{FINISHED_NAME}"), source };
-        // The last session may have ended between a rename and its sync: what is seen now must not
-        // vanish later.
+        // The last session may have ended between a rename and its sync: files that are visible now
+        // must not vanish later.
         self.room.disk.sync_dir(&dir).map_err(refused)?;
         let finished = match load_state(&*self.room.disk, &format!("{dir}/{FINISHED_NAME}"))
             .map_err(refused)?
@@ -102,7 +102,7 @@ impl ContactStore {
         let last = last.max_by_key(|(last, _)| *last);
         let next = last.map_or(Seq::FIRST, |(last, _)| last.next());
         self.stats.torn += log.stats().torn;
-        // One that the disk does not give back is not compared.
+        // A record that cannot be read is not compared.
         let last = match last.map(|(_, at)| log.read(&mut LogCursor::at(at))).transpose()?.flatten()
         {
             Some(LogEntry::Block(record)) => mark_behind(self.config.preface, &record.payload),

@@ -20,23 +20,23 @@ impl StationName {
     /// Takes a name.
     ///
     /// # Errors
-    /// [`StationNameError`] where it could not name a directory on every system.
+    /// [`StationNameError`] if it cannot be the name of a directory on every system.
     pub fn new(text: &str) -> Result<Self, StationNameError> {
         if is_plain_name(text, LONGEST) {
             return Ok(Self(text.to_owned()));
         }
-        // The text may come from a peer: a sentence holds no more of it than this.
+        // The text may come from a peer: a sentence quotes no more of it than this.
         Err(StationNameError {
             text: text.chars().take(LONGEST).flat_map(char::escape_default).collect(),
         })
     }
 
-    /// This station's name with what tells one of its spools from the others.
+    /// This station's name with the suffix of one of its spools.
     pub(super) fn with(&self, spool: &str) -> Self {
         Self(format!("{}.{spool}", self.0))
     }
 
-    /// The name of a folder that is a station's name, with what tells a spool or without.
+    /// The name of a folder that is a station's name, with or without the suffix of a spool.
     pub(super) fn of_space(text: &str) -> Option<Self> {
         is_plain_name(text, LONGEST + SPOOL_LONGEST).then(|| Self(text.to_owned()))
     }

@@ -1,5 +1,5 @@
-//! Name spaces: each spool of a station has one of its own, so that contacts of two spools with the
-//! same flow numbers stay apart.
+//! Name spaces: each spool of a station has its own, so that contacts of two spools with the same
+//! flow numbers stay separate.
 //!
 //! ```text
 //! contacts/STATION/spool             the first spool that data came from
@@ -38,35 +38,35 @@ pub(super) struct Origin {
     turn: u64,
 }
 
-/// What the store has of one spool of a station.
+/// The data in the store of one spool of a station.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpoolKnown {
-    /// The spool, and the opening from which data came last.
+    /// The spool, and its last opening that sent data.
     pub spool: SpoolIdentity,
     /// What need not be sent again.
     pub resume: ResumeFlow,
-    /// What else goes into the opening of a session: see [`SpoolSender::told`].
+    /// The progress sent in the opening of a session: see [`SpoolSender::told`].
     pub state: SpoolState,
 }
 
-/// How far a name space was when it was told.
+/// The progress of a name space when it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpoolState {
     opening: SpoolOpening,
-    /// Records taken until then; `None` where some were not durable, so that not all was told.
+    /// Records taken until then; `None` if some were not durable, so that not all were reported.
     taken: Option<u64>,
 }
 
-/// Who sends the records of a session.
+/// The sender of a session's records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolSender {
     /// Whose key it has.
     pub station: StationName,
     /// Where its contacts are kept.
     pub space: StationName,
-    /// From which spool it sends, and which opening of it.
+    /// Its spool, and the opening of it.
     pub spool: SpoolIdentity,
-    /// What it was told of that spool when the session began.
+    /// The progress of that spool that it got when the session began.
     pub told: SpoolState,
 }
 
@@ -77,12 +77,12 @@ pub struct ContactSpace {
     pub space: StationName,
     /// Whether data came from it before.
     pub is_known: bool,
-    /// The spool of the station that brought data last, where that is another one.
+    /// The spool of the station that sent data last, if that is another one.
     pub other: Option<SpoolId>,
 }
 
 impl Origin {
-    /// Of contacts of which nobody knows any more from which spool they came.
+    /// For contacts whose spool is unknown.
     pub(super) fn nobodys(space: &StationName) -> Self {
         Self { station: space.clone(), spool: SpoolIdentity::default(), turn: 0 }
     }
@@ -105,8 +105,8 @@ impl Origin {
         Some(Self { station, spool: SpoolIdentity { id, opening }, turn })
     }
 
-    /// Reads whose contacts lie in a name space. What is damaged belongs to nobody: the spool gets
-    /// another one.
+    /// Reads the owner of a name space's contacts. A damaged record has no owner: the spool gets
+    /// another name space.
     pub(super) fn load(disk: &dyn Disk, space: &StationName) -> io::Result<Option<Self>> {
         let body = match load_state(disk, &format!("{}/{SPOOL_NAME}", station_dir(space))) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Some(Vec::new()),
@@ -121,11 +121,11 @@ impl Origin {
     }
 }
 
-/// The name spaces of all stations' spools, and what was received in each.
+/// The name spaces of all stations' spools, and the data received in each.
 #[derive(Debug, Default)]
 pub struct NameSpaces(BTreeMap<StationName, Station>);
 
-/// What was received in one name space.
+/// The data received in one name space.
 #[derive(Debug, Default)]
 pub(super) struct Station {
     pub finished: Finished,
@@ -144,7 +144,7 @@ impl NameSpaces {
         self.0.get_mut(space)
     }
 
-    /// A name space, which begins where there is none.
+    /// A name space, which is created if absent.
     pub(super) fn entry(&mut self, space: &StationName) -> &mut Station {
         self.0.entry(space.clone()).or_default()
     }
@@ -166,7 +166,7 @@ impl NameSpaces {
         self.0.get_mut(space)?.open.get_mut(&flow)
     }
 
-    /// The open contacts, with what is known of each.
+    /// The open contacts, with the state of each.
     pub(super) fn contacts(&self) -> impl Iterator<Item = (&StationName, FlowId, &Contact)> {
         self.0.iter().flat_map(|(name, station)| {
             station.open.iter().map(move |(flow, contact)| (name, *flow, contact))
@@ -178,12 +178,12 @@ impl NameSpaces {
         self.0.values().map(|station| station.open.len()).sum()
     }
 
-    /// What the open contacts fill on the disk.
+    /// The space that the open contacts use on the disk.
     pub(super) fn open_size(&self) -> ByteCount {
         self.contacts().map(|(_, _, contact)| contact.log.segments().size()).sum()
     }
 
-    /// What the station need not send again. Nothing that is not durable is in it.
+    /// The data that the station need not send again. It has durable data only.
     pub fn resume(&self, space: &StationName) -> ResumeFlow {
         self.get(space)
             .map_or_else(ResumeFlow::default, |space| ResumeFlow::of(&space.finished, &space.open))
@@ -200,12 +200,12 @@ impl NameSpaces {
         if station.finished.contains(flow) { FlowStatus::Finished } else { FlowStatus::Unknown }
     }
 
-    /// The open contacts, to go on with them after a restart.
+    /// The open contacts, to continue with them after a restart.
     pub fn open_contacts(&self) -> impl Iterator<Item = (&StationName, FlowId)> {
         self.contacts().map(|(name, flow, _)| (name, flow))
     }
 
-    /// What the store has of each spool of a station that brought data, the newest first, at most
+    /// The data in the store of each spool of a station that sent data, the newest first, at most
     /// `most`.
     pub fn known(&self, station: &StationName, most: usize) -> Vec<SpoolKnown> {
         let mut known: Vec<(u64, SpoolKnown)> = Vec::new();
@@ -283,7 +283,7 @@ impl NameSpaces {
         Ok(ContactSpace { space, is_known: false, other })
     }
 
-    /// A spool is in use again: the next session is told of it, too.
+    /// A spool is in use again: the next session gets its state too.
     fn turn_to(&mut self, space: &StationName) {
         let turn = self.next_turn();
         if let Some(origin) = self.0.get_mut(space).and_then(|space| space.origin.as_mut()) {
@@ -297,8 +297,8 @@ impl NameSpaces {
         turns.max().unwrap_or(0).saturating_add(1)
     }
 
-    /// Whether data comes from this sender: receipts are for it alone. To another one that has the
-    /// same spool they would be for what it may never have held.
+    /// Whether this sender sends the data: only it gets the receipts. Another sender with a copy of
+    /// the spool may never have had that data.
     pub fn is_taken_up(&self, sender: &SpoolSender) -> bool {
         let origin = self.0.get(&sender.space).and_then(|space| space.origin.as_ref());
         origin.is_some_and(|origin| origin.spool == sender.spool)
@@ -319,11 +319,11 @@ impl ContactStore {
         self.spaces.admit(station, spool)
     }
 
-    /// Whether a sender's records may be taken: where nothing came since it was told what is there,
-    /// but from itself. It is durable when this returns which opening data comes from.
+    /// Checks that a sender's records may be taken: since it got the resume state, no other sender
+    /// may have sent data. The opening that sends data is durable when this returns.
     ///
     /// # Errors
-    /// [`StoreError::Overtaken`]: the sender is to ask anew. [`StoreError::Full`],
+    /// [`StoreError::Overtaken`]: the sender must begin a new session. [`StoreError::Full`],
     /// [`StoreError::State`].
     pub fn take_up(&mut self, sender: &SpoolSender) -> Result<(), StoreError> {
         let overtaken = || StoreError::Overtaken { space: sender.space.clone() };
@@ -354,8 +354,8 @@ impl ContactStore {
         Ok(())
     }
 
-    /// Appends what a sender sent, where its records may be taken: see [`ContactStore::take_up`]
-    /// and [`ContactStore::append`].
+    /// Appends a sender's records, if they may be taken: see [`ContactStore::take_up`] and
+    /// [`ContactStore::append`].
     ///
     /// # Errors
     /// As those two.
@@ -376,7 +376,7 @@ impl Station {
         SpoolState { opening, taken: is_durable.then_some(self.taken) }
     }
 
-    /// Whether nothing of it was ever kept.
+    /// Whether none of its data was ever stored.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty() && self.finished == Finished::default() && self.taken == 0
     }

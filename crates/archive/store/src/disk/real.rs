@@ -8,8 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The operating system's files under a root directory, held for this process alone, or only looked
-/// at. What is made here is for this user alone: folders have the mode 0700, files 0600.
+/// The operating system's files under a root directory, which is locked for this process, or only
+/// read. New files are for this user only: folders have the mode 0700, files 0600.
 ///
 /// ```no_run
 /// use skyhaul_store::RealDisk;
@@ -19,19 +19,19 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct RealDisk {
     root: PathBuf,
-    /// The folder itself, whatever its name leads to later. None: files are only read.
+    /// The folder itself, even if its name leads elsewhere later. None if files are only read.
     home: Option<File>,
-    // Released by the operating system when the process ends, however it ends. None: files are only
-    // read.
+    // Released by the operating system when the process ends, for any reason. None if files are
+    // only read.
     lock: Option<File>,
 }
 
 impl RealDisk {
-    /// Takes the directory, made with its parents where absent.
+    /// Locks the directory, which is created with its parents if absent.
     ///
     /// # Errors
-    /// `ResourceBusy` where another process holds it; otherwise what the operating system said,
-    /// with the path.
+    /// `ResourceBusy` if another process holds it; otherwise the operating system's error, with the
+    /// path.
     pub fn open(root: &Path) -> io::Result<Self> {
         let explain =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
@@ -44,7 +44,7 @@ impl RealDisk {
             .mode(PRIVATE_FILE)
             .open(root.join(LOCK_NAME))
             .map_err(explain)?;
-        // Whoever may open it may lock it, and keep this node from starting.
+        // A user who may open it may lock it, which would prevent this node from starting.
         lock.set_permissions(Permissions::from_mode(PRIVATE_FILE)).map_err(explain)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { root: root.to_owned(), home, lock: Some(lock) }),
@@ -59,7 +59,7 @@ impl RealDisk {
         }
     }
 
-    /// Looks at a directory that another process may hold; whatever would change it is refused.
+    /// Reads a directory that another process may hold; changes are refused.
     pub fn look(root: &Path) -> Self {
         Self { root: root.to_owned(), home: None, lock: None }
     }
@@ -79,7 +79,7 @@ impl RealDisk {
         &self.root
     }
 
-    /// Where a file of this disk lies in the operating system's terms.
+    /// The path of a file of this disk in the operating system.
     pub fn locate(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
@@ -108,7 +108,7 @@ impl Disk for RealDisk {
             let kind = if metadata.is_dir() { EntryKind::Directory } else { EntryKind::File };
             let size =
                 if metadata.is_dir() { ByteCount::ZERO } else { ByteCount::new(metadata.len()) };
-            // A name that is not UTF-8 is none of ours.
+            // A name that is not UTF-8 is not one of this crate.
             if let Ok(name) = entry.file_name().into_string() {
                 entries.push(DirectoryEntry { name, kind, size });
             }
@@ -180,7 +180,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// Whether a name leads to what was opened by it before.
+/// Whether a name still leads to the file that was opened by it.
 fn leads_to(path: &Path, opened: &File) -> io::Result<()> {
     let named = match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -235,7 +235,7 @@ impl DiskFile for RealFile {
 
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data()?;
-        // Afterwards, so that what is removed while the disk is waited for shows.
+        // After the sync, so that a removal during the sync is detected.
         leads_to(&self.path, &self.file)
     }
 }

@@ -1,10 +1,9 @@
 //! A disk in memory that loses power on demand: a tool for tests, of this crate and of others.
 //!
-//! It remembers for each file what was synced and every change since, and for each directory
-//! likewise. At a
-//! [`SimDisk::crash`] a prefix of the changes survives, the next one in part or garbled, sometimes
-//! with later ones behind it, because a file system may write pages in any order. Same seed, same
-//! outcome.
+//! It remembers the synced state of each file and directory, and every change since. At a
+//! [`SimDisk::crash`] a prefix of the changes survives, the next change in part or garbled,
+//! sometimes also later ones, because a file system may write pages in any order. The same seed
+//! gives the same result.
 
 use super::{DirectoryEntry, Disk, DiskFile, EntryKind, not_in_place};
 use skyhaul_units::ByteCount;
@@ -17,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 #[derive(Debug, Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
-    /// Which of the folders that were at its place one after another this is.
+    /// The number of this folder among those that were successively at its place.
     root: u64,
 }
 
@@ -30,8 +29,8 @@ impl SimDisk {
     }
 
     /// Removes the root folder with all that is in it, as `rm -r` does while a process uses it:
-    /// files opened before can be read, written and synced, and nobody finds them again. What is at
-    /// its place from then on is returned, empty.
+    /// open files can be read, written and synced, but cannot be found again. Returns the new,
+    /// empty folder at its place.
     #[must_use]
     pub fn remove_all(&self) -> Self {
         let mut state = self.state();
@@ -43,8 +42,8 @@ impl SimDisk {
         Self { state: self.state.clone(), root: state.root }
     }
 
-    /// Cuts the power: changes not synced are lost, kept in part or garbled, as `seed` decides.
-    /// Files opened before answer with errors from then on.
+    /// Cuts the power: changes that are not synced are lost, kept in part or garbled, by `seed`.
+    /// Operations on open files then fail.
     pub fn crash(&self, seed: u64) {
         let mut state = self.state();
         let mut dice = Dice(seed);
@@ -63,8 +62,7 @@ impl SimDisk {
         }
     }
 
-    /// Another disk with the same files, as a backup has them that is put back, or the clone of a
-    /// machine.
+    /// Another disk with the same files, like a restored backup or the clone of a machine.
     pub fn copy(&self) -> Self {
         let state = self.state();
         let copy = Self::new(ByteCount::new(u64::MAX));
@@ -86,15 +84,15 @@ impl SimDisk {
         copy
     }
 
-    /// Ends the process that used the disk, as `kill -9` does: nothing is lost, files opened before
-    /// answer with errors.
+    /// Ends the process that used the disk, as `kill -9` does: nothing is lost, but operations on
+    /// open files fail.
     pub fn kill(&self) {
         let mut state = self.state();
         state.generation += 1;
         state.fault = None;
     }
 
-    /// Sets the size of the disk; below what is used it is full at once.
+    /// Sets the size of the disk; below the space in use it is full at once.
     pub fn set_capacity(&self, capacity: ByteCount) {
         self.state().capacity = capacity;
     }
@@ -104,13 +102,14 @@ impl SimDisk {
         self.state().used()
     }
 
-    /// Makes the changing operation (append, sync, create, rename, ...) after `operations` others
-    /// fail once.
+    /// After `operations` operations that change the disk (append, sync, create, rename, ...), the
+    /// next one fails.
     pub fn fail_after(&self, operations: u64) {
         self.state().fault = Some(operations);
     }
 
-    /// Overwrites one byte of a file, as a bad sector would. Nothing happens beyond the file's end.
+    /// Overwrites one byte of a file, as a bad sector would. Beyond the file's end it has no
+    /// effect.
     ///
     /// # Errors
     /// `NotFound` where there is no such file.
@@ -126,8 +125,7 @@ impl SimDisk {
         Ok(())
     }
 
-    /// Makes a file unreadable for `length` bytes, as bad sectors do: whoever reads one of them
-    /// gets an error.
+    /// Makes `length` bytes of a file unreadable, as bad sectors do: reading one of them fails.
     ///
     /// # Errors
     /// `NotFound` where there is no such file.
@@ -271,7 +269,7 @@ impl FileState {
                     }
                     self.durable.extend_from_slice(&bytes);
                 }
-                // Pages may reach the disk in any order: what was written later may be whole.
+                // Pages may reach the disk in any order: later data may be complete.
                 FileChange::Append(bytes) if fate == 3 => self.durable.extend_from_slice(&bytes),
                 FileChange::Append(_) | FileChange::Truncate(_) => break,
             }
@@ -306,7 +304,7 @@ impl Dice {
         if limit == 0 { 0 } else { self.roll() % limit }
     }
 
-    /// Zeroes the bytes from a random place on, or flips some.
+    /// Zeroes the bytes from a random position on, or flips some.
     fn garble(&mut self, bytes: &mut [u8]) {
         let from = self.below(bytes.len() as u64) as usize;
         if self.below(2) == 0 {

@@ -10,7 +10,7 @@ use crate::{FlowId, Seq};
 use skyhaul_units::ByteCount;
 use std::sync::Arc;
 
-/// A reader's place in a log. It holds one open file and no record.
+/// A reader's position in a log. It holds one open file and no record.
 #[derive(Debug, Clone)]
 pub struct LogCursor {
     at: Position,
@@ -22,14 +22,14 @@ pub struct LogCursor {
 pub enum LogEntry {
     /// A record.
     Block(LogRecord),
-    /// Durable data that the disk gave back damaged; reading goes on behind it.
+    /// Durable data that is damaged; reading continues after it.
     Damaged(DamagedRange),
-    /// The sealed segment of this number is read to its end.
+    /// The end of the sealed segment of this number.
     SegmentEnd(SegmentNo),
 }
 
 impl LogCursor {
-    /// At the start of a segment; where it does not exist, at the next one that does.
+    /// At the start of a segment or, if it does not exist, of the next one.
     pub fn at_segment(segment: SegmentNo) -> Self {
         Self::at(Position { segment, offset: ByteCount::ZERO })
     }
@@ -57,8 +57,8 @@ impl Log {
         LogCursor::at(self.durable)
     }
 
-    /// The next thing to be met, in the order of the log; `None` where everything durable was read.
-    /// Read again after a sync.
+    /// The next entry in the order of the log; `None` if everything durable was read. Read again
+    /// after a sync.
     ///
     /// # Errors
     /// [`LogError::Io`] where a file cannot be opened. Unreadable sectors are
@@ -67,8 +67,7 @@ impl Log {
         self.read_where(cursor, |_, _| true)
     }
 
-    /// As [`Log::read`], but records that `wanted` refuses are passed over without their payload
-    /// being read.
+    /// As [`Log::read`], but skips records that `wanted` refuses, without reading their payload.
     ///
     /// # Errors
     /// As [`Log::read`].
@@ -137,8 +136,8 @@ impl Log {
 }
 
 impl Segments {
-    /// Up to where the cursor's segment may be read; moves the cursor on where the segment was
-    /// removed.
+    /// The position up to which the cursor's segment may be read; if the segment was removed, moves
+    /// the cursor on.
     fn readable_to(&self, cursor: &mut LogCursor, durable: Position) -> Option<ByteCount> {
         let number = cursor.at.segment;
         if let Some(sealed) = self.sealed.get(&number) {

@@ -4,7 +4,7 @@ use super::LogStats;
 use skyhaul_units::ByteCount;
 use std::collections::VecDeque;
 
-/// A stretch of durable data that the disk gave back damaged.
+/// A stretch of durable data that is damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedRange {
     /// What became of it.
@@ -13,16 +13,16 @@ pub struct DamagedRange {
     pub file: String,
     /// Where it begins.
     pub offset: ByteCount,
-    /// How far the next valid record is.
+    /// The distance to the next valid record.
     pub length: ByteCount,
 }
 
 /// What became of damaged data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageFate {
-    /// It was made again from what guards it: nothing is lost.
+    /// It was restored from its parity: nothing is lost.
     Mended,
-    /// It was stepped over: what was in it is lost.
+    /// It was skipped: its data is lost.
     SteppedOver,
 }
 
@@ -47,9 +47,9 @@ impl Damages {
         self.0.iter()
     }
 
-    /// Counts a damage that was not met before.
+    /// Counts a damage that was not found before.
     pub fn note(&mut self, damage: DamagedRange, stats: &mut LogStats) {
-        // What was found when the log was opened is met again when it is read.
+        // Damage found when the log was opened is found again when it is read.
         if self.0.contains(&damage) {
             return;
         }
@@ -67,5 +67,5 @@ impl Damages {
     }
 }
 
-/// Damages kept for status output. A disk with more of them needs no longer list.
+/// Most damages kept for status output. For a disk with more of them a longer list is no help.
 const DAMAGES_KEPT: usize = 16;

@@ -6,12 +6,12 @@
 //! | 4 for each unit of the payload | CRC-32C of the unit |
 //! | 44 | the record's header once more, with `RS` instead of `SR` |
 //!
-//! A unit has 64, 256 or 1,024 bytes, by the payload's length; a stripe is 8 units. Of the units
-//! that lie one upon another, one each can be made again: any stretch of 7 units, and whatever else
-//! hits none twice. For a full block of 256 KiB that is 7 KiB, for 3.5 % more on the disk. The
-//! columns go on behind the payload's last unit in their order, so that a stretch over both hits
-//! none twice either. Beyond that, one flipped bit in each unit is found by the unit's checksum.
-//! None of this is read while the payload's own checksum holds.
+//! A unit has 64, 256 or 1,024 bytes, by the payload's length; a stripe is 8 units. In each column
+//! of units one can be restored: any stretch of 7 units, and any other damage with at most one unit
+//! in each column. For a full block of 256 KiB that is 7 KiB, for 3.5 % more on the disk. The
+//! columns continue in their order after the payload's last unit, so that a stretch over both also
+//! has at most one unit in each. Beyond that, one flipped bit in each unit is found by the unit's
+//! checksum. None of this is read while the payload's own checksum holds.
 
 use super::checksum::{HEADER_LEN, crc};
 use skyhaul_units::ByteCount;
@@ -19,7 +19,7 @@ use skyhaul_units::ByteCount;
 /// The first bytes of the header's copy.
 pub(super) const COPY_MAGIC: [u8; 2] = *b"RS";
 
-/// Units that lie beside one another in a stripe.
+/// Units in a stripe.
 const STRIPE: usize = 8;
 const SUM_LEN: usize = 4;
 /// Of CRC-32C (RFC 3720 12.1), the bits in the order in which it takes them.
@@ -34,14 +34,14 @@ const fn unit(payload: usize) -> usize {
     }
 }
 
-/// What stands behind a payload of this length.
+/// The layout of the data after a payload of this length.
 pub(super) fn len(payload: ByteCount) -> ByteCount {
     let payload = payload.as_usize();
     let unit = unit(payload);
     ByteCount::of(payload.div_ceil(unit) * SUM_LEN + payload.min(unit * STRIPE) + HEADER_LEN)
 }
 
-/// Writes what stands behind `payload`, of the record with this header.
+/// Writes the data after `payload`, for the record with this header.
 pub(super) fn write(payload: &[u8], header: &[u8; HEADER_LEN], out: &mut Vec<u8>) {
     let unit = unit(payload.len());
     let at = out.len();
@@ -59,7 +59,7 @@ pub(super) fn write(payload: &[u8], header: &[u8; HEADER_LEN], out: &mut Vec<u8>
 }
 
 /// Corrects units that do not have their checksum: by parity, then single flipped bits, then by the
-/// parity that this makes usable. Whether the payload is right then, its own checksum tells.
+/// parity that this makes usable. The payload's own checksum then shows whether it is right.
 pub(super) fn mend(payload: &mut [u8], guard: &[u8]) {
     correct_by_parity(payload, guard);
     correct_bits(payload, guard);
@@ -82,8 +82,8 @@ fn correct_bits(payload: &mut [u8], guard: &[u8]) {
     }
 }
 
-/// How many bits stand behind the one whose flip makes a CRC-32C differ so, if one of the last
-/// `bits` does.
+/// The number of bits after the one whose flip gives this difference of the CRC-32C, if it is one
+/// of the last `bits`.
 fn bits_behind(difference: u32, bits: usize) -> Option<usize> {
     let next = |effect: &u32| Some(effect >> 1 ^ if effect & 1 == 1 { POLYNOMIAL } else { 0 });
     core::iter::successors(Some(POLYNOMIAL), next)
@@ -91,7 +91,7 @@ fn bits_behind(difference: u32, bits: usize) -> Option<usize> {
         .position(|effect| effect == difference)
 }
 
-/// Makes units again that do not have their checksum, each of the others of its column.
+/// Restores units without their checksum, each from the others of its column.
 fn correct_by_parity(payload: &mut [u8], guard: &[u8]) {
     let unit = unit(payload.len());
     let Some((parity, rest)) = guard.split_at_checked(payload.len().min(unit * STRIPE)) else {
@@ -113,15 +113,15 @@ fn correct_by_parity(payload: &mut [u8], guard: &[u8]) {
                 add(&mut made, bytes);
             }
         }
-        // Otherwise another unit of the column is damaged, or what guards them.
+        // Otherwise another unit of the column is damaged, or the parity.
         if crc(&[&made]).to_be_bytes() == *sum {
             payload[from..to].copy_from_slice(&made);
         }
     }
 }
 
-/// The column that stands first behind the payload. There are fewer than 8 where the payload is no
-/// longer than a stripe.
+/// The first column after the payload. There are fewer than 8 if the payload is not longer than a
+/// stripe.
 const fn first_column(payload: usize) -> usize {
     let units = payload.div_ceil(unit(payload));
     if units > STRIPE { units % STRIPE } else { 0 }
@@ -201,7 +201,7 @@ mod tests {
             bad[bit / 8] ^= 1 << (bit % 8);
             bad_guard[len.min(unit(len) * STRIPE) + other / 8] ^= 1 << (other % 8);
             mend(&mut bad, &bad_guard);
-            // The sum of the very unit is what says that it was made again.
+            // The checksum of the unit itself shows that it was restored.
             prop_assert!(bad == good || bit / 8 / unit(len) == other / 8 / SUM_LEN);
         }
 

@@ -10,14 +10,14 @@ use skyhaul_units::ByteCount;
 use std::sync::Arc;
 
 impl Log {
-    /// Opens the log in `dir`, made where absent. Everything found valid is durable when this
+    /// Opens the log in `dir`, and creates it if absent. All valid data is durable when this
     /// returns.
     ///
-    /// A torn end is cut off and counted in [`LogStats::torn`]; damage before it is stepped over,
+    /// A torn end is cut off and counted in [`LogStats::torn`]; damage before it is skipped,
     /// counted and listed.
     ///
     /// # Errors
-    /// [`LogError::OtherVersion`], or [`LogError::Io`] where the disk refuses.
+    /// [`LogError::OtherVersion`], or [`LogError::Io`] if a disk operation fails.
     pub fn open(disk: Arc<dyn Disk>, dir: &str, config: LogConfig) -> Result<Self, LogError> {
         let refused = |action| move |error| LogError::io(action, dir, error);
         disk.make_dir(dir).map_err(refused("make the directory"))?;
@@ -52,8 +52,8 @@ impl Log {
         let refused = |error| LogError::io("read the file", &path, error);
         let file = self.segments.disk.open(&path).map_err(refused)?;
         let size = file.size().map_err(refused)?;
-        // A seal that cannot be read is damage of durable data: the records tell what the segment
-        // holds.
+        // A seal that cannot be read is damage of durable data: the records show the contents of
+        // the segment.
         let summary = match read_seal(&*file, number).ok().flatten() {
             Some(summary) => summary,
             None => self.scan(number, &*file, Trust::Durable)?.summary,
@@ -75,7 +75,7 @@ impl Log {
             file.truncate(found.end).map_err(refused("cut the torn end of the file"))?;
             self.stats.torn += found.file - found.end;
         }
-        // After a kill the records are in the page cache, whole, and on no disk.
+        // After a kill the records are complete in the page cache, but may not be on the disk.
         file.sync().map_err(refused("sync the file"))?;
         self.segments.next = SegmentNo(number.0 + 1);
         self.durable = Position { segment: number, offset: found.summary.size };
@@ -93,9 +93,9 @@ impl Log {
         Ok(())
     }
 
-    /// The records that were cut off may have been the only ones to say that what lies behind a
-    /// damage was durable: a mark says it to whoever opens the log next. A full device takes no
-    /// mark; the next record says the same.
+    /// The records that were cut off may have been the only ones to show that data after a damage
+    /// was durable: a mark records it for the next time the log is opened. On a full device the
+    /// mark cannot be written; the next record shows the same.
     fn prove_again(&mut self, path: &str) -> Result<(), LogError> {
         self.mark();
         let active = self.segments.active.as_ref().expect("the caller made it");

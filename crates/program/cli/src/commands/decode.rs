@@ -449,8 +449,8 @@ fn resets(count: u64) -> String {
         count => format!("{count} times"),
     };
     format!(
-        "its frame count jumped {times}: after a reset, a replay or a damaged header; no frames \
-        are counted as missing there"
+        "its frame count jumped {times}, by a reset, a replay or a damaged header; a jump does not \
+        count as missing frames"
     )
 }
 

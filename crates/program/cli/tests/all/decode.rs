@@ -140,8 +140,7 @@ fn each_contact_has_a_page_with_the_numbers_of_independent_decoders() {
         assert_eq!(page.number("frames"), known["frames_total"], "{name}");
         assert_eq!((page.number("set-aside"), page.number("missing")), (0, 0));
         assert!(
-            page.text("verdict")
-                .starts_with("Complete: all 1\u{202f}023 frames came without error"),
+            page.text("verdict").starts_with("Complete: all 1\u{202f}023 frames have no errors"),
             "{name}"
         );
         let channels = known["vcids"].as_object().unwrap();
@@ -187,7 +186,7 @@ fn the_page_of_an_impaired_capture_shows_slips_polarity_and_gaps() {
     let page = page_of("npp_sync_impaired.dat", folder.path());
     assert!(page.text("verdict").starts_with("Incomplete: 1\u{202f}021 of 1\u{202f}022 frames"));
     assert!(
-        page.text("verdict").ends_with("Bits slipped twice, the polarity turned to inverted once.")
+        page.text("verdict").ends_with("Bits slipped twice, the polarity became inverted once.")
     );
     assert_eq!((page.number("slips"), page.number("set-aside"), page.number("missing")), (2, 1, 2));
     let changes: Vec<String> = page.rows("changes").into_iter().map(|row| row[1].clone()).collect();
@@ -268,10 +267,8 @@ fn bare_frames_have_a_page_that_claims_no_lock() {
     let flags = ["--mission", "suomi-npp", "--format", "frames", "--report", &report];
     assert!(decode(&[&[frames.as_str()], &flags[..]].concat()).status.success());
     let page = Page::read(&folder.path().join("report.html"));
-    assert!(
-        page.text("verdict").contains("nothing in the file says whether they came without error")
-    );
-    assert!(page.source().contains("Bare frames tell nothing of these"));
+    assert!(page.text("verdict").contains("without any check for errors"));
+    assert!(page.source().contains("Bare frames do not show these"));
     assert!(!page.source().contains("id=\"codewords\""));
 }
 
@@ -339,7 +336,7 @@ fn notes_say_what_was_not_extracted_and_stray_frames_are_not_counted_as_missing(
     assert_eq!(found["vcids"]["2"]["missing_frames"], 2);
     let notes = found["notes"].to_string();
     assert!(
-        notes.contains("packets were not extracted") && notes.contains("one frame each"),
+        notes.contains("packets were not extracted") && notes.contains("no other frame names"),
         "{notes}"
     );
 }

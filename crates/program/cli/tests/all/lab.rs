@@ -94,9 +94,9 @@ fn what_cannot_be_run_is_reported_in_one_sentence() {
     std::fs::write(folder.path().join("binary.toml"), [0xff, 0xfe]).unwrap();
     let cases: [(&[&str], i32, [&str; 2]); 6] = [
         (&["run", "tiny.toml"], 2, ["unknown key `rrt`, tiny.toml:9", "the keys here are"]),
-        (&["run", "lines"], 2, ["no scenario is called `lines`", "skyhaul lab list"]),
+        (&["run", "lines"], 2, ["there is no scenario `lines`", "skyhaul lab list"]),
         (&["run", "absent.toml"], 3, ["cannot be read", "absent.toml"]),
-        (&["run", "binary.toml"], 2, ["is no text, binary.toml", "UTF-8"]),
+        (&["run", "binary.toml"], 2, ["is not text, binary.toml", "UTF-8"]),
         (
             &["run", "right.toml", "--cells", "loss=7%"],
             2,

@@ -7,19 +7,19 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub bytes: Vec<u8>,
-    /// Place of the first byte held, in bytes.
+    /// Position of the first byte held, in bytes.
     pub start: u64,
     /// Ends of the pushes in held bytes, and their times.
     arrivals: VecDeque<(usize, Utc)>,
-    /// Bytes held that were looked at when identifying was tried last.
+    /// Bytes held that the last attempt to identify the input used.
     pub tried: usize,
 }
 
-/// Most pushes whose times are told apart.
+/// Most pushes whose times are kept separately.
 const MAX_ARRIVALS: usize = 4_096;
 
 impl Held {
-    /// Nothing is held; the next byte of the input is number `start`.
+    /// An empty buffer; the next byte of the input is number `start`.
     pub fn starting_at(start: u64) -> Self {
         Self { start, ..Self::default() }
     }
@@ -39,8 +39,7 @@ impl Held {
         }
     }
 
-    /// Takes the next bytes of the input as far as they are not before byte `needed`, and gives up
-    /// what is.
+    /// Appends the next bytes of the input, and drops everything before byte `needed`.
     pub fn push_from(&mut self, needed: u64, received: Utc, bytes: &[u8]) {
         let end = self.end();
         if needed <= end {
@@ -55,7 +54,7 @@ impl Held {
         self.push(received, &bytes[passed..]);
     }
 
-    /// Gives up the bytes before byte `needed` of the input.
+    /// Drops the bytes before byte `needed` of the input.
     pub fn drop_before(&mut self, needed: u64) {
         let dropped = needed.saturating_sub(self.start).min(self.bytes.len() as u64);
         if dropped > 0 {
@@ -64,7 +63,7 @@ impl Held {
         }
     }
 
-    /// Gives up the first `dropped` bytes held.
+    /// Drops the first `dropped` bytes held.
     pub fn drop_first(&mut self, dropped: usize) {
         self.bytes.drain(..dropped);
         self.start += dropped as u64;
@@ -75,7 +74,7 @@ impl Held {
         }
     }
 
-    /// What is held, as it was pushed.
+    /// The bytes held, in the pieces in which they were pushed.
     pub fn pushes(&self) -> impl Iterator<Item = (Utc, &[u8])> {
         let mut from = 0;
         self.arrivals.iter().map(move |(end, received)| {

@@ -10,18 +10,19 @@ use crate::quality::BitPosition;
 use bytes::Bytes;
 use skyhaul_units::Utc;
 
-/// What came of a frame that is not whole yet.
+/// The received part of an incomplete frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenBlock {
-    /// The first bit kept; further back than the frame where symbols have to be decoded first.
+    /// The first bit kept; before the frame if symbols have to be decoded first.
     pub from: BitPosition,
     /// Where the last frame ended.
     pub(super) frames_from: BitPosition,
-    /// From the byte with that bit on, as it was pushed.
+    /// The bytes from the one with that bit, as they were pushed.
     pub(super) pushes: Vec<(Utc, Bytes)>,
 }
 
-/// The bytes behind the last frame that was handed on, as far back as they may be of the next one.
+/// The bytes after the last frame that was passed on, and those before that the next frame may
+/// need.
 #[derive(Debug)]
 pub(super) struct Tail {
     held: Held,
@@ -31,8 +32,7 @@ pub(super) struct Tail {
     reach: u64,
 }
 
-/// Blocks that may be on their way at most: one that is not whole, and one that waits for what is
-/// behind it.
+/// Most blocks in progress: an incomplete one, and one that waits for the input after it.
 const BLOCKS: u64 = 2;
 
 impl Tail {
@@ -49,18 +49,18 @@ impl Tail {
         self.held.push_from(end.saturating_sub(self.reach), received, bytes);
     }
 
-    /// Takes what is held of the input instead of what was.
+    /// Replaces the bytes by those held of the input.
     pub fn hold(&mut self, held: &Held) {
         self.held = Held::starting_at(held.start);
         held.pushes().for_each(|(received, bytes)| self.push(received, bytes));
     }
 
-    /// A frame was handed on that ends there.
+    /// A frame that ends there was passed on.
     pub fn taken(&mut self, end: BitPosition) {
         self.taken_to = self.taken_to.max(end);
     }
 
-    /// What is behind the last frame; `None` where that is nothing, or more than a frame.
+    /// The bytes after the last frame; `None` if there are none, or more than a frame.
     pub fn open_block(&self, format: InputLayout) -> Option<OpenBlock> {
         let from = CaptureOptions::read_from(format, self.taken_to);
         let skipped = usize::try_from(from.byte().checked_sub(self.held.start)?).ok()?;

@@ -31,11 +31,11 @@ pub(super) enum FrameSource {
 /// Frames behind markers.
 #[derive(Debug)]
 pub(super) struct BitStage {
-    /// Makes bits of symbols, where symbols come.
+    /// Decodes symbols to bits, if the input has symbols.
     inner: Option<InnerDecoder>,
-    /// Bits that were made of one push.
+    /// The bits of one push.
     bits: Vec<u8>,
-    /// When the last of the input came.
+    /// When the last input was received.
     received: Utc,
     sync: Synchroniser<DecodedBlock>,
     decoder: BlockDecoder,
@@ -50,9 +50,9 @@ pub(super) struct FrameStage {
     frame_len: usize,
     /// Where frames say their own length.
     delimiter: Option<Delimiter>,
-    /// Bytes of a frame that is not whole yet: at most the longest and the next one's header.
+    /// Bytes of an incomplete frame: at most the longest frame and the header of the next.
     partial: Vec<u8>,
-    /// When the last of the input came.
+    /// When the last input was received.
     received: Utc,
     /// Bits before the partial frame.
     position: u64,
@@ -112,7 +112,7 @@ impl FrameSource {
         }
     }
 
-    /// Where the last good frame that waits to be polled ends in the input, of those that `is_own`.
+    /// The end in the input of the last frame that waits to be polled, is good and `is_own`.
     pub fn end_of_last(&self, is_own: impl Fn(&[u8]) -> bool) -> Option<BitPosition> {
         match self {
             Self::Bits(stage) => {
@@ -133,7 +133,7 @@ impl FrameSource {
         }
     }
 
-    /// What the synchroniser counted. At the input's end, a frame that is not whole is skipped.
+    /// The synchroniser's counts. At the end of the input, an incomplete frame counts as skipped.
     pub fn counts(&self, end: EndOfInput) -> SyncCounts {
         match self {
             Self::Bits(stage) => stage.sync.counts(),
@@ -214,7 +214,7 @@ impl BitStage {
         self.sync.finish();
     }
 
-    /// A place in the bits as one of the input.
+    /// Converts a position in the bits to one in the input.
     fn place(&self, position: BitPosition) -> BitPosition {
         self.inner.as_ref().map_or(position, |inner| inner.position(position.as_bits()))
     }
@@ -253,7 +253,7 @@ impl FrameStage {
         self.cut(EndOfInput::Reached);
     }
 
-    /// Takes the frames that are whole, where they say their length.
+    /// Takes the complete frames of a format with a length field.
     fn cut(&mut self, end: EndOfInput) {
         let Some(mut delimiter) = self.delimiter.take() else { return };
         let held = core::mem::take(&mut self.partial);

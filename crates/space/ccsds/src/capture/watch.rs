@@ -1,8 +1,8 @@
 //! Detects that an input changes to another downlink.
 //!
-//! Everything behind the last frame of the downlink is held: the bytes, so that they can be
-//! identified if they belong to another downlink, and the frames and lock changes, which are handed
-//! on when their owner is known. The next frame of the downlink decides that nothing has changed.
+//! Everything after the last frame of the downlink is held: the bytes, so that they can be
+//! identified if they belong to another downlink, and the frames and lock changes, which are passed
+//! on when their downlink is known. The next frame of the downlink proves that nothing has changed.
 //! It is nearly always the very next frame, so that nothing waits.
 
 use super::held::Held;
@@ -23,30 +23,29 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Watch {
     own: Own,
-    /// The input from about the end of the last frame of its own on.
+    /// The input from about the end of the downlink's last own frame.
     pub held: Held,
     /// Where that frame ends.
     pub own_end: BitPosition,
-    /// What came since, and is not handed on yet.
+    /// Events since then that are not passed on yet.
     pub pending: VecDeque<CaptureEvent>,
     /// Good frames of other spacecraft since.
     foreign: usize,
-    /// They were looked at when there were enough of them.
+    /// They were checked once there were enough of them.
     is_looked_at: bool,
-    /// Whatever comes is the downlink's, and nothing waits.
+    /// Everything belongs to the downlink, and nothing waits.
     is_bound: bool,
-    /// Other spacecraft's frames came between its own: that is one stream of several.
+    /// Frames of other spacecraft arrived between its own: the stream has several spacecraft.
     is_mixed: bool,
-    /// How often it was looked at what came since the last frame of its own, and nothing else
-    /// found.
+    /// Checks of the input since the last own frame that found no other downlink.
     fruitless: u32,
-    /// Bytes by which something else shows, if it is there.
+    /// Bytes in which another downlink would be found.
     first_try: usize,
     /// Most bytes held.
     limit: usize,
 }
 
-/// What a frame of the downlink looks like.
+/// The framing and the spacecraft of the downlink.
 #[derive(Debug, Clone)]
 pub(super) struct Own {
     /// Any spacecraft where empty.
@@ -54,7 +53,7 @@ pub(super) struct Own {
     format: FrameFormat,
 }
 
-/// How far the frames of an input were taken.
+/// The position up to which the frames of an input were taken.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reached {
     pub place: BitPosition,
@@ -62,7 +61,7 @@ pub(super) struct Reached {
     pub end: EndOfInput,
 }
 
-/// What a sample was found to be.
+/// The result for a sample.
 #[derive(Debug)]
 struct Recognised {
     downlink: Identification,
@@ -70,42 +69,41 @@ struct Recognised {
     skipped: usize,
 }
 
-/// Another downlink, which was found behind the last frame of the one before.
+/// Another downlink, found after the last frame of the previous one.
 #[derive(Debug)]
 pub(super) struct Successor {
     pub identification: Identification,
     pub source: FrameSource,
-    /// What it gave of the bytes held, from its first good frame on.
+    /// Its frames in the bytes held, from its first good frame.
     pub events: VecDeque<StageEvent>,
     /// Where that frame begins.
     pub from: BitPosition,
 }
 
-/// Identifying is first tried with this many bytes, some frames, and then each time that twice as
-/// many have come.
+/// The first attempt to identify uses this many bytes, some frames; the next ones follow each time
+/// the amount has doubled.
 pub(super) const FIRST_TRY_BYTES: usize = 8 * 1024;
 /// Frames that show what they are.
 const FIRST_TRY_FRAMES: u64 = 3;
-/// Good frames of one other spacecraft in a row, under the same framing, after which the stream is
-/// taken to be its: 20 ms at 15 Mbit/s. Fewer of them between frames of the first one are a stream
-/// of both.
+/// After this many good frames in a row of one other spacecraft with the same framing, the stream
+/// is that spacecraft's: 20 ms at 15 Mbit/s. With fewer between frames of the first spacecraft, the
+/// stream has both.
 const CHANGED_AFTER: usize = 32;
 /// The same at the input's end.
 const CHANGED_AT_END: usize = 4;
-/// Of the looks at a long stretch of blocks as long as the downlink's own in which nothing decodes,
-/// one in so many tries every coding, after the first few: it is noise more likely than a
-/// spacecraft that no mission file describes.
+/// In a long stretch of blocks of the downlink's length in which nothing decodes, only one check in
+/// this many tries every coding, after the first few: noise is more likely than a spacecraft
+/// without a mission file.
 const THOROUGH: u32 = 64;
-/// Good frames that another downlink needs to be believed.
+/// Good frames that prove another downlink.
 const BELIEVED: usize = 2;
-/// Frames that are held at least, if there are no more: those above, and as many as they may be
-/// behind.
+/// Fewest frames that are held: those above, and the same number that may precede them.
 const MOST_FRAMES: usize = 40;
 /// Most frames and changes of lock that wait.
 const MOST_PENDING: usize = 64;
 
 impl Own {
-    /// Frames of the mission's spacecraft; of the one that was seen where the mission names none.
+    /// Frames of the mission's spacecraft; if the mission names none, of the one seen.
     pub fn of(found: &Identification) -> Self {
         let named = found.mission.scids();
         let scids = match named.is_empty() {
@@ -160,7 +158,7 @@ impl Watch {
         frame.is_good() && self.own.has(&frame.bytes)
     }
 
-    /// A frame of its own came, which ends there.
+    /// An own frame arrived, which ends there.
     pub fn own_came(&mut self, end: BitPosition) {
         self.own_end = end;
         self.is_mixed |= self.foreign > 0;
@@ -169,7 +167,7 @@ impl Watch {
         self.fruitless = 0;
     }
 
-    /// An event waits until it is known whose it is. Returns whether it is time to look.
+    /// An event waits until its downlink is known. Returns whether a check is due.
     pub fn wait(&mut self, event: CaptureEvent) -> bool {
         if let CaptureEvent::Frame(frame) = &event {
             self.foreign += usize::from(frame.is_good());
@@ -178,8 +176,8 @@ impl Watch {
         !self.is_bound && (self.pending.len() >= MOST_PENDING || self.foreign == CHANGED_AFTER)
     }
 
-    /// How many of the events that wait are the downlink's: it was looked at what came with them,
-    /// and nothing else found.
+    /// The number of waiting events that belong to the downlink: a check of their input found no
+    /// other.
     pub fn settled(&self) -> usize {
         if self.is_bound {
             return self.pending.len();
@@ -196,8 +194,8 @@ impl Watch {
         self.held.push_from(self.own_end.max(waiting).byte(), received, bytes);
     }
 
-    /// How much of the `len` bytes held that count is to be looked at now; `None` where more has to
-    /// come first.
+    /// How many of the `len` relevant bytes held are checked now; `None` if more input is needed
+    /// first.
     fn due(&self, len: usize, end: EndOfInput) -> Option<usize> {
         let tried = self.held.tried;
         if self.foreign >= CHANGED_AFTER && !self.is_looked_at {
@@ -211,8 +209,8 @@ impl Watch {
         }
     }
 
-    /// Looks at what is held before `reached`, up to which frames were taken, as far as it is due,
-    /// until something else is found in it or more has to come.
+    /// Checks the bytes held before `reached`, up to which frames were taken, as far as due, until
+    /// another downlink is found or more input is needed.
     pub fn look(
         &mut self,
         found: &Identification,
@@ -248,14 +246,13 @@ impl Watch {
             }
             self.fruitless = self.fruitless.saturating_add(1);
             if len >= self.limit {
-                // What came is the downlink's own, or noise: another one begins later, if at all.
+                // The input is the downlink's own, or noise: another downlink can only begin later.
                 self.held.drop_first(self.limit / 2);
             }
         }
     }
 
-    /// Whether the frames of other spacecraft, where there are such, are enough to be more than
-    /// passers-by.
+    /// Whether frames of other spacecraft are too many to be stray frames.
     const fn has_changed(&self, end: EndOfInput) -> bool {
         match self.foreign {
             0 | CHANGED_AFTER.. => true,
@@ -265,7 +262,7 @@ impl Watch {
         }
     }
 
-    /// Whether what is held gives frames of the downlink that was recognised in it.
+    /// Whether the bytes held have frames of the downlink that was recognised in them.
     fn prove(
         &self,
         found: &Identification,
@@ -332,7 +329,7 @@ fn place(event: &CaptureEvent) -> BitPosition {
     }
 }
 
-/// Bits of the input from one frame to the next; from the longest where lengths vary.
+/// Bits of the input from one frame to the next; if lengths vary, for the longest.
 pub(super) fn unit_bits(found: &Identification) -> u64 {
     let mission = &found.mission;
     match (found.format, found.format.symbols()) {
@@ -357,7 +354,8 @@ fn recognise(
         (InputLayout::Frames, None) => identify(sample, missions, end),
         (_, None) => identify_marked(sample, missions, end, known_length),
     };
-    // To look for frames at every length and place takes milliseconds, as to try every coding does.
+    // A search for frames at every length and position takes milliseconds, as does a trial of every
+    // coding.
     let is_marked = format != InputLayout::Frames && format.symbols().is_none();
     match seen {
         Ok(downlink) => Some(Recognised { downlink, skipped: 0 }),

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Memory of the last runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunMemory {
-    /// The newest first: what is used again at once is still in the processor's cache.
+    /// The newest first: memory that is reused at once is still in the processor's cache.
     recent: VecDeque<Bytes>,
 }
 
@@ -15,12 +15,12 @@ pub(super) struct RunMemory {
 /// time only where frames are handed to another thread.
 const MOST_RUNS: usize = 16;
 
-/// Memory that is longer by more than this factor is left for longer runs: who keeps a frame keeps
-/// all of it.
+/// Memory that is longer by more than this factor is kept for longer runs, because one frame that
+/// is kept holds all of it.
 const MOST_EXCESS: usize = 4;
 
 impl RunMemory {
-    /// Room of at least `len` bytes, which hold anything.
+    /// Room of at least `len` bytes with undefined contents.
     pub(super) fn room(&mut self, len: usize) -> BytesMut {
         let fits =
             |run: &Bytes| run.len() >= len && run.len() / MOST_EXCESS <= len && run.is_unique();
@@ -31,7 +31,7 @@ impl RunMemory {
         }
     }
 
-    /// Makes what was written the memory of frames.
+    /// Converts the written bytes to the shared memory of frames.
     pub(super) fn share(&mut self, written: BytesMut) -> Bytes {
         let run = written.freeze();
         self.recent.truncate(MOST_RUNS - 1);

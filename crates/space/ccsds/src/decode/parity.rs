@@ -17,7 +17,7 @@ pub(super) struct ParityDecoder {
     encoder: LdpcEncoder,
     /// The randomiser's bits over a codeword.
     sequence: Vec<u8>,
-    /// What is known of the bits, where more than their signs is.
+    /// The soft values of the bits, if there are any.
     soft: Option<SoftBits>,
     symbols: Vec<i8>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Place {
     pub polarity: Polarity,
 }
 
-/// The newest bits of a stream, each with how sure it is.
+/// The newest bits of a stream, each with its reliability.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SoftBits {
     /// Number of the first.
@@ -41,7 +41,7 @@ pub(super) struct SoftBits {
     last: i8,
 }
 
-/// What was before is given up in pieces of at least this.
+/// Older bits are dropped in pieces of at least this length.
 const TRIM: usize = 64 * 1024;
 
 impl SoftBits {
@@ -75,7 +75,7 @@ impl SoftBits {
     }
 }
 
-/// How sure it is that two levels differ: as sure as the less sure of them.
+/// The reliability of the difference of two levels: the lower reliability of the two.
 fn change(last: i8, symbol: i8) -> i8 {
     let size = last.unsigned_abs().min(symbol.unsigned_abs()).min(127).cast_signed();
     if (last > 0) == (symbol > 0) { -size } else { size }
@@ -97,7 +97,7 @@ impl ParityDecoder {
         }
     }
 
-    /// From now on blocks have a place among soft bits.
+    /// From now on blocks have a position in the soft bits.
     pub fn take_soft(&mut self, soft: SoftBits) {
         self.soft = Some(soft);
     }
@@ -153,7 +153,7 @@ fn bits(byte: u8) -> impl Iterator<Item = bool> {
     (0..8).rev().map(move |bit| byte >> bit & 1 == 1)
 }
 
-/// What the decoder says of a codeword.
+/// The decoder's result for a codeword.
 pub(super) fn outcome(decoded: &Decoded) -> Outcome {
     let verdict = match (decoded.is_good(), decoded.is_clean()) {
         (false, _) => FrameVerdict::Uncorrectable,

@@ -154,20 +154,20 @@ impl Header {
     }
 }
 
-/// How far the frame at the beginning of some bytes reaches, of a format whose frames say so.
+/// The length of the frame at the beginning of some bytes, for a format with a length field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// So many bytes, which need not all be there.
+    /// This many bytes, which need not all be present.
     Of(usize),
-    /// More of the header has to come.
+    /// More bytes of the header are needed.
     Incomplete,
     /// No frame begins here.
     NoFrame,
 }
 
-/// How far the frame at the beginning of `bytes` reaches, as its header says; truncated ones as the
-/// format says. A header that no frame of the format has is none: another version, a length out of
-/// range, bits set that are spare.
+/// The length of the frame at the beginning of `bytes`, from its header, or for a truncated frame
+/// from the format. Bytes with another version, a length out of range or spare bits that are set
+/// are not a header.
 pub fn extent(bytes: &[u8], format: &FrameFormat) -> Extent {
     let FrameLengths::Variable { truncated } = format.lengths else {
         return Extent::Of(format.length);
@@ -193,16 +193,16 @@ pub fn extent(bytes: &[u8], format: &FrameFormat) -> Extent {
     if is_frame { Extent::Of(len) } else { Extent::NoFrame }
 }
 
-/// The spacecraft that a USLP header names, where that much of it is there.
+/// The spacecraft in a USLP header, if that part of it is present.
 pub fn spacecraft(bytes: &[u8]) -> Option<Scid> {
     let start = u32::from_be_bytes(*bytes.first_chunk::<TRUNCATED_LEN>()?);
     Some(Scid::from_bits((start >> 12) as u16))
 }
 
-/// Bits of the seventh byte that mean nothing yet.
+/// Spare bits of the seventh byte.
 const SPARE: u8 = 0x30;
 
-/// Reads a frame of one of the format's lengths.
+/// Reads a frame whose length fits the format.
 pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'a>, FrameError> {
     let header = Header::parse(bytes)?;
     if let (true, FrameLengths::Variable { truncated }) = (header.is_truncated, format.lengths) {
@@ -249,7 +249,7 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
 }
 
 impl UslpFields {
-    /// Where the data field's first packet begins; `None` where it holds no packets.
+    /// The position of the data field's first packet; `None` if it holds no packets.
     fn first_header(&self) -> Option<FirstHeader> {
         if self.protocol == PROTOCOL_IDLE {
             return Some(FirstHeader::Idle);

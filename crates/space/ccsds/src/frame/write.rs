@@ -1,4 +1,4 @@
-//! Frames made from their fields, and fields set in frames that are there: for the generator of
+//! Makes frames from their fields, and sets fields in existing frames; for the generator of
 //! downlinks.
 
 use super::trailer::OCF_LEN;
@@ -32,9 +32,9 @@ pub struct FrameFields<'a> {
     pub uslp: Option<UslpFields>,
 }
 
-/// Makes a frame, as long as the format says, or, where its frames say their own length, as long as
-/// the data make it. `None` where the fields do not fit the format: an id, count or pointer that is
-/// too wide, data that is too long.
+/// Makes a frame of the format's length, or, for a format with a length field, of the length that
+/// the data need. `None` if the fields do not fit the format: an id, count or pointer that is too
+/// wide, or data that is too long.
 pub fn write(fields: &FrameFields<'_>, format: &FrameFormat) -> Option<Vec<u8>> {
     let mut frame = match format.kind {
         FrameKind::Tm => tm_header(fields)?,
@@ -168,8 +168,8 @@ pub fn set_count(frame: &mut [u8], format: &FrameFormat, count: VcCount) {
     }
 }
 
-/// Sets where the first packet begins in a frame of the format, which holds packets; a pointer that
-/// the field is too narrow for says that no packet starts.
+/// Sets the first header pointer of a frame with packets. A pointer that is too wide for the field
+/// becomes "no packet starts".
 pub fn set_first_header(frame: &mut [u8], format: &FrameFormat, first: FirstHeader) {
     let short = short_pointer(first).unwrap_or(SHORT_CONTINUATION);
     let (at, mask, pointer) = match format.kind {

@@ -8,16 +8,16 @@ use std::collections::VecDeque;
 /// Whether a frame arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// As it was sent, or so that its code corrects it.
+    /// Without errors, or with errors that its code corrects.
     Good,
     /// Not at all, or damaged beyond correction.
     Lost,
 }
 
-/// The packets of a channel that are under way, and the account of those that arrived.
+/// The unfinished packets of a channel, and the account of those that arrived.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    /// Packets begun and not settled: at most those of one frame and the one that runs on.
+    /// Packets begun and not decided: at most those of one frame and the one that continues.
     open: VecDeque<OpenPacket>,
     /// Bytes of packets in the last frame.
     pub in_last: usize,
@@ -30,7 +30,7 @@ struct OpenPacket {
     bytes: Vec<u8>,
     /// Bytes that are in settled frames.
     sent: usize,
-    /// A frame that holds some of it does not arrive.
+    /// A frame with a part of it does not arrive.
     is_lost: bool,
 }
 
@@ -40,7 +40,7 @@ impl Arrivals {
         self.open.push_back(OpenPacket { bytes: packet, sent: 0, is_lost: false });
     }
 
-    /// The last frame arrives, or does not; packets that end in it are decided.
+    /// Reports whether the last frame arrives, which decides the packets that end in it.
     pub fn settle(&mut self, arrival: Arrival) {
         self.counts.good_frames += u64::from(arrival == Arrival::Good);
         let mut left = core::mem::take(&mut self.in_last);

@@ -13,11 +13,11 @@ use crate::packet::{Grouping, SpaceHeader};
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::collections::BTreeMap;
 
-/// Frames of a cycle, where no packets are rarer than that.
+/// Frames of a cycle, if no packets are rarer than once in that many.
 const CYCLE_FRAMES: u64 = 1_024;
 /// Most frames of a cycle: its packets are held in memory, some 10 MB.
 const LONGEST_CYCLE: u64 = 8_192;
-/// One frame in so many is idle, where nothing says how many packets there are.
+/// One frame in this many is idle, if the number of packets is not given.
 const IDLE_SHARE: u64 = 16;
 /// USLP protocol identifier of idle data (CCSDS 732.1-B-3 4.1.4.2.3).
 const IDLE_PROTOCOL: u8 = 31;
@@ -32,16 +32,16 @@ struct Planned {
 
 /// What is sent on one virtual channel.
 struct Lane {
-    /// Applications with their plans that are sent at times given, and as many as there is room
-    /// for.
+    /// Applications with their plans: those sent at given intervals, and those that fill the room
+    /// left.
     timed: Vec<(Apid, PacketPlan, Duration)>,
     filling: Vec<(Apid, PacketPlan)>,
     map: MapId,
 }
 
 impl Source {
-    /// Makes up packets after a description, for frames of the mission. The same seed gives the
-    /// same packets.
+    /// Makes packets by a description, for frames of the mission. The same seed gives the same
+    /// packets.
     ///
     /// # Errors
     /// [`DescriptionError`] where the description does not fit the mission, or asks for more than
@@ -55,7 +55,7 @@ impl Source {
     }
 }
 
-/// Contents and errors of one seed have nothing to do with each other.
+/// The contents are independent of the errors of the same seed.
 const CONTENT: u64 = 0xC0_57E5_7A7E_0001;
 
 struct Maker<'a> {
@@ -258,7 +258,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Bytes of an application's headers, with the time where the mission says how.
+    /// Bytes of an application's headers, with the time if the mission defines it.
     fn head_len(&self, apid: Apid) -> usize {
         self.mission.time_rule(apid).map_or(SpaceHeader::LEN, |(code, offset)| offset + code.len())
     }
@@ -279,8 +279,8 @@ impl Maker<'_> {
         planned
     }
 
-    /// Fills what room the channel has with packets of its other applications in turn, at even
-    /// steps of time.
+    /// Fills the room left in the channel with packets of its other applications in turn, at equal
+    /// intervals.
     fn fill(&mut self, lane: &Lane, room: usize, cycle: Duration, list: &mut Vec<Planned>) {
         let mut left = room.saturating_sub(list.iter().flat_map(|planned| &planned.sizes).sum());
         let mut more = Vec::new();
@@ -411,7 +411,7 @@ fn spread(shares: &[(Channel, u64)]) -> Vec<Channel> {
     let mut sent = vec![0u64; shares.len()];
     let mut order = Vec::with_capacity(total as usize);
     for slot in 1..=total {
-        // Who is farthest behind its share of the slots so far.
+        // The channel that is farthest behind its share of the slots so far.
         let behind =
             |index: usize| i128::from(shares[index].1 * slot) - i128::from(sent[index] * total);
         let Some(next) = (0..shares.len())

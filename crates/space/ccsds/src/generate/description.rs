@@ -8,25 +8,26 @@ use serde::Deserialize;
 use skyhaul_units::{Duration, Rate, Utc};
 use toml::value::Datetime;
 
-/// What a made-up downlink holds. Every key may be left out.
+/// The contents of a synthetic downlink. Every key is optional.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Description {
     /// The mission: a name, or the path of a mission file. The caller finds it.
     pub mission: Option<String>,
-    /// Rate of the downlink's bits, markers and check symbols included: what packet times advance
-    /// by. Default 15 Mbit/s.
+    /// Rate of the downlink's bits, markers and check symbols included. It sets the advance of
+    /// packet times. Default 15 Mbit/s.
     pub rate: Rate,
     /// Time of the first packets. Default 2026-01-01T00:00:00Z.
     pub start: Option<Datetime>,
     /// Spacecraft id. Default: the first of the mission's.
     pub scid: Option<u16>,
-    /// Octets of the virtual channel frame count of USLP frames, 0 to 7: without one, nobody can
-    /// tell lost frames. Default 3.
+    /// Octets of the virtual channel frame count of USLP frames, 0 to 7: without a count, lost
+    /// frames cannot be detected. Default 3.
     pub vc_count_octets: u8,
     /// Errors of the channel. Default: none.
     pub errors: ErrorPlan,
-    /// Packets sent. Default: some of each product of the mission, as many as the downlink carries.
+    /// The packets. Default: some of each product of the mission, as many as the downlink has room
+    /// for.
     pub packets: Vec<PacketPlan>,
 }
 
@@ -41,8 +42,8 @@ pub struct PacketPlan {
     pub map: u8,
     /// The applications, as "64" or "404-417".
     pub apids: Vec<String>,
-    /// Time from one packet, or group, of an application to its next; left out: as many as there is
-    /// room for.
+    /// Interval between packets, or groups, of an application. Default: as many as there is room
+    /// for.
     #[serde(default)]
     pub every: Option<Duration>,
     /// Bytes of the shortest packet. Default 200.
@@ -51,8 +52,8 @@ pub struct PacketPlan {
     /// Bytes of the longest packet. Default 1400.
     #[serde(default = "longest")]
     pub longest: usize,
-    /// Packets of a group: the first has the time, where the mission says how. Default 1: packets
-    /// that stand alone.
+    /// Packets of a group: the first has the time, if the mission defines it. Default 1: single
+    /// packets.
     #[serde(default = "group")]
     pub group: u16,
 }
@@ -67,14 +68,14 @@ const fn group() -> u16 {
     1
 }
 
-/// Why nothing can be sent after a description.
+/// Why a description cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DescriptionError(pub(super) String);
 
 /// Most applications of a description.
 pub(super) const MAX_APPLICATIONS: usize = 512;
-/// Most products of a mission that packets are made up for by default.
+/// Most products of a mission for which packets are made by default.
 const DEFAULT_PRODUCTS: usize = 16;
 /// Most applications of each.
 const DEFAULT_APPLICATIONS: u16 = 4;
@@ -133,7 +134,7 @@ impl Description {
         ))
     }
 
-    /// The packets that are sent: those described, or some of each product of the mission.
+    /// The packets to send: those described, or some of each product of the mission.
     pub(super) fn plans(&self, mission: &Mission) -> Vec<PacketPlan> {
         if !self.packets.is_empty() {
             return self.packets.clone();

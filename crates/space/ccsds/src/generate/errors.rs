@@ -12,37 +12,36 @@ use skyhaul_units::Probability;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ErrorPlan {
-    /// Wrong symbols, as many as can be corrected at most in each codeword. Needs Reed-Solomon.
+    /// Wrong symbols, at most as many in each codeword as can be corrected. Needs Reed-Solomon.
     pub correctable: Probability,
     /// Wrong symbols, more than can be corrected in one codeword. Without Reed-Solomon: wrong bits
-    /// that frame error control sees.
+    /// that frame error control detects.
     pub uncorrectable: Probability,
-    /// So many bytes one after the other are wrong: whether that can be corrected depends on the
-    /// code. Needs error control.
+    /// A run of wrong bytes; the code decides whether it can be corrected. Needs error control.
     pub bursts: Probability,
-    /// Bytes of a burst; at most the block is hit. Zero is one.
+    /// Bytes of a burst, which ends with the block. Zero means one.
     pub burst_bytes: u32,
     /// The CADU is missing.
     pub dropped: Probability,
-    /// From this CADU on so many are missing: the signal is lost for a while.
+    /// From this CADU on, a number of CADUs is missing: the signal is lost for a while.
     pub gaps: Probability,
     /// CADUs of a gap, at most [`LONGEST_GAP`]. Zero is one.
     pub gap_frames: u32,
-    /// 1 to 5 bits are deleted or inserted inside the CADU, which is lost by it.
+    /// 1 to 5 bits are deleted or inserted inside the CADU, which is then lost.
     pub slipped: Probability,
     /// 1 or 2 wrong bits in the marker.
     pub marker: Probability,
-    /// From this CADU on the polarity is the other one.
+    /// From this CADU on, the polarity is inverted.
     pub inverted: Probability,
 }
 
-/// Longest gap in frames: half of what a frame count of 8 bits can tell.
+/// Longest gap in frames: half the range of an 8-bit frame count.
 pub const LONGEST_GAP: u32 = 100;
 
-/// Why errors cannot be made on a mission's downlink.
+/// Why the errors are not possible on a mission's downlink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorPlanError {
-    /// A kind of error after which nobody could say what a receiver gets.
+    /// A kind of error for which the result at a receiver cannot be predicted.
     #[error(
         "errors of the kind `{0}` need a mission with error control; without it nothing tells \
         wrong frames"
@@ -54,13 +53,13 @@ pub enum ErrorPlanError {
         `uncorrectable`"
     )]
     NoCode,
-    /// A burst whose correction nobody can count.
+    /// A burst whose corrections cannot be counted.
     #[error(
         "errors of the kind `bursts` need a mission with a Reed-Solomon code or none; use noise on \
         symbols (--ebn0)"
     )]
     Burst,
-    /// A gap that a count cannot tell.
+    /// A gap that a frame count cannot show.
     #[error(
         "a gap of {0} frames is too long; {LONGEST_GAP} are the most that every frame count can \
         tell"
@@ -72,7 +71,8 @@ pub enum ErrorPlanError {
 }
 
 impl ErrorPlan {
-    /// Whether the truth about a downlink of the mission with these errors can be told.
+    /// Checks that the result at a receiver can be predicted for a downlink of the mission with
+    /// these errors.
     ///
     /// # Errors
     /// [`ErrorPlanError`].
@@ -126,7 +126,7 @@ const BILLION: u64 = 1_000_000_000;
 pub struct ChannelErrors {
     /// All bits are inverted.
     pub inverted: bool,
-    /// At this bit, so many bits are inserted, or deleted where negative.
+    /// At this bit, this many bits are inserted, or deleted if negative.
     pub slip: Option<(usize, i8)>,
 }
 
@@ -148,12 +148,12 @@ pub(super) struct Damager {
     is_parity: bool,
     marker_len: usize,
     has_check: bool,
-    /// Says whether damage is beyond correction: rarely, too many wrong symbols make another
+    /// Decides whether damage is beyond correction: rarely, too many wrong symbols make another
     /// codeword.
     decoder: BlockDecoder,
     random: Random,
     inverted: bool,
-    /// CADUs of a gap that are still to go missing.
+    /// CADUs of the present gap that are still to be dropped.
     gap: u32,
 }
 
@@ -196,7 +196,7 @@ impl Damager {
         }
     }
 
-    /// Damages the bytes of a CADU; what its bits suffer is returned.
+    /// Damages the bytes of a CADU, and returns the damage to its bits.
     pub fn damage(&mut self, cadu: &mut [u8]) -> (ChannelErrors, Damage) {
         let mut slip = None;
         let kind = self.draw();
@@ -216,7 +216,7 @@ impl Damager {
                 Damage::Dropped
             }
             (Some(Kind::Slipped), _) => {
-                // Well inside, so that codewords before and behind are hit.
+                // Well inside the block, so that the codewords before and after it are damaged too.
                 let at = 8 * (self.marker_len + cadu.len() / 4)
                     + self.random.below(2 * cadu.len() as u64) as usize;
                 let bits = self.random.below(5) as i8 + 1;
@@ -254,7 +254,7 @@ impl Damager {
     fn beyond_correction(&mut self, cadu: &mut [u8], code: Option<Parameters>) -> Damage {
         let Some(code) = code else {
             if self.is_parity {
-                // Every other bit: no iterative decoder finds its way from there.
+                // Every other bit: no iterative decoder converges from there.
                 cadu[self.marker_len..]
                     .iter_mut()
                     .for_each(|byte| *byte ^= self.random.below(256) as u8);
@@ -278,7 +278,7 @@ impl Damager {
         }
     }
 
-    /// Makes bytes wrong that follow each other.
+    /// Damages consecutive bytes.
     fn burst(&mut self, cadu: &mut [u8], code: Option<Parameters>) -> Damage {
         if code.is_none() && !self.has_check {
             return Damage::None;
@@ -323,7 +323,7 @@ impl Damager {
         self.wrong_in(cadu, code, codeword, count);
     }
 
-    /// Makes `count` different symbols of a codeword wrong: every so many, from a random one on.
+    /// Damages `count` different symbols of a codeword at equal distances, from a random one on.
     fn wrong_in(&mut self, cadu: &mut [u8], code: Parameters, codeword: usize, count: u64) {
         let length = (cadu.len() - self.marker_len) / code.interleave;
         let start = self.random.below(length as u64) as usize;

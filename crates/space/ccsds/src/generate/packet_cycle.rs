@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(super) struct PacketCycle {
     mission: Mission,
     packets: Vec<Vec<u8>>,
-    /// By how much the times of a cycle are later than those of the one before.
+    /// The time by which each cycle is later than the one before.
     cycle_len: Duration,
     cycles: u64,
     next_packet: usize,
@@ -61,7 +61,8 @@ impl PacketCycle {
         self.cycle_used += left;
         if self.cycle_used >= self.cycle_bytes {
             self.cycles += 1;
-            // What this cycle took too much is taken from the next one, so that channels keep step.
+            // The excess of this cycle is taken from the next one, so that the channels stay in
+            // step.
             self.cycle_used -= self.cycle_bytes.min(self.cycle_used);
             self.next_packet = 0;
         }

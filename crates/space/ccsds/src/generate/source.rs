@@ -36,14 +36,14 @@ pub struct Source {
     /// The channel of each frame.
     pub(super) order: Vec<Channel>,
     pub(super) channels: BTreeMap<Channel, ChannelSource>,
-    /// By how much each cycle's times are later than the one before.
+    /// The time by which each cycle is later than the one before.
     pub(super) cycle: Duration,
 }
 
 /// One virtual channel of a source.
 #[derive(Debug, Clone)]
 pub(super) struct ChannelSource {
-    /// A frame whose header and zones are taken over.
+    /// A frame whose header and zones are copied.
     pub template: Vec<u8>,
     pub first_count: u64,
     /// Complete packets without idle ones.
@@ -114,8 +114,8 @@ impl Source {
         self.order.len() as u64
     }
 
-    /// By how much each cycle's times are later than the one before: the span of the capture's
-    /// packet times.
+    /// The time by which each cycle is later than the one before: the span of the capture's packet
+    /// times.
     pub const fn cycle(&self) -> Duration {
         self.cycle
     }
@@ -141,7 +141,7 @@ fn cycle<'a>(mission: &Mission, channels: impl Iterator<Item = &'a ChannelSource
 }
 
 impl ChannelSource {
-    /// Where the data field begins and ends in the template, whether it has packets, and the field
+    /// The position of the data field in the template, whether it has packets, and the field
     /// itself.
     pub fn data_field(&self, mission: &Mission) -> DataField {
         let format = mission.frame();
@@ -162,7 +162,7 @@ impl ChannelSource {
     }
 }
 
-/// Places of a frame that change from frame to frame.
+/// The fields that change from frame to frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DataField {
     /// The packet zone.

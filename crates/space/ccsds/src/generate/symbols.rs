@@ -12,7 +12,7 @@ use skyhaul_coding::nrzm;
 pub struct SymbolOptions {
     /// A bit each, or a signed byte each.
     pub form: Symbols,
-    /// Energy of a bit of the transfer frames to noise density, in dB; `None`: no noise.
+    /// Eb/N0: energy of a bit of the transfer frames to noise density, in dB; `None`: no noise.
     pub ebn0_db: Option<f64>,
     /// Of the noise.
     pub seed: u64,
@@ -35,10 +35,10 @@ pub struct SymbolWriter {
     options: SymbolOptions,
     line: Option<nrzm::NrzmEncoder>,
     convolutional: Option<ConvolutionalEncoder>,
-    /// Deviation of the noise, to symbols of size one.
+    /// Standard deviation of the noise, for symbols of amplitude one.
     deviation: f64,
     random: Random,
-    /// Signs that make no whole byte yet.
+    /// Signs of an incomplete byte.
     signs: u8,
     signs_len: u32,
     truth: SymbolTruth,
@@ -46,7 +46,7 @@ pub struct SymbolWriter {
 
 /// The level of a one without noise; that of a zero is the opposite.
 const ONE: f64 = 1.0;
-/// The size of a soft symbol without noise: what is three times as large still fits a byte.
+/// The amplitude of a soft symbol without noise: three times as much still fits a byte.
 const SIZE: f64 = 40.0;
 /// Bytes sent behind the last frame, so that a decoder is sure of its last bits: more than the
 /// memory of any rate.
@@ -95,7 +95,7 @@ impl SymbolWriter {
         out
     }
 
-    /// What is sent behind the last bit.
+    /// The symbols after the last bit.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut out = self.push(&TAIL);
         while self.signs_len > 0 {
@@ -117,7 +117,7 @@ impl SymbolWriter {
         self.truth.wrong_symbols += u64::from((received > 0.0) != (sent > 0.0));
         match self.options.form {
             Symbols::Soft => {
-                // Nothing is left unsaid: the sign of the smallest symbol counts.
+                // Zero has no sign: the smallest value keeps the sign of the received symbol.
                 let least = if received > 0.0 { 1.0 } else { -1.0 };
                 let level = (SIZE * received).clamp(-127.0, 127.0).trunc();
                 let level = if level == 0.0 { least } else { level };
@@ -134,7 +134,8 @@ impl SymbolWriter {
         }
     }
 
-    /// The sum of twelve numbers: nearly normal, of deviation one, and the same on every processor.
+    /// The sum of twelve random numbers: nearly normal, of deviation one, and the same on every
+    /// processor.
     #[allow(clippy::cast_precision_loss, reason = "32 bits")]
     fn normal(&mut self) -> f64 {
         let draws = (0..6).map(|_| {
@@ -145,5 +146,5 @@ impl SymbolWriter {
     }
 }
 
-/// Noise and other errors of one seed have nothing to do with each other.
+/// The noise is independent of the other errors of the same seed.
 const NOISE: u64 = 0x0A15_E000_0000_0001;

@@ -1,5 +1,5 @@
-//! Frames that say their own length: whole packets together, or a packet in segments (CCSDS
-//! 732.1-B-3 4.1.4.2.2).
+//! Frames with a length field: several whole packets, or a packet in segments (CCSDS 732.1-B-3
+//! 4.1.4.2.2).
 
 use super::channel::ChannelStream;
 use super::random::Random;
@@ -7,10 +7,10 @@ use crate::count::Modulus;
 use crate::frame::{self, ConstructionRule, Frame, FrameFields, UslpFields, VcCount};
 use crate::mission::{FrameFormat, FrameLengths, Mission};
 
-/// One frame in so many of a channel is truncated, where the mission has such.
+/// One frame in this many of a channel is truncated, if the mission has truncated frames.
 const TRUNCATED_EVERY: u64 = 16;
-/// USLP protocol identifier of service data units of the access point, in which no packets are
-/// looked for (CCSDS 732.1-B-3 4.1.4.2.3).
+/// USLP protocol identifier of service data units of the access point, which are not read as
+/// packets (CCSDS 732.1-B-3 4.1.4.2.3).
 const PROTOCOL_UNITS: u8 = 5;
 
 /// The data field of a frame.
@@ -59,8 +59,8 @@ impl ChannelStream {
         made(&FrameFields { data: &data, uslp: Some(uslp), ..fields }, format)
     }
 
-    /// The next packets, as many as there is room for in `drawn` bytes, at least one; or a segment
-    /// of one that is longer than the `room` there is at most.
+    /// As many of the next packets as fit into `drawn` bytes, at least one; or a segment of a
+    /// packet that is longer than `room`, the maximum.
     fn content(&mut self, room: usize, drawn: usize) -> Content {
         let content = self.next_content(room, drawn);
         self.arrivals.in_last = content.data.len();

@@ -10,17 +10,18 @@ use bytes::Bytes;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How well a mission fits; the greater is the closer.
+/// How well a mission fits; a greater value is a closer fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Fitness {
-    /// Frames with one of the mission's spacecraft ids; of the most frequent id, where it names
-    /// none.
+    /// Frames with one of the mission's spacecraft ids; if it names none, frames with the most
+    /// frequent id.
     pub frames: usize,
-    /// Check fields of those that agree, less those that do not.
+    /// Correct check fields of those frames, minus wrong ones.
     checks: isize,
-    /// Packets that begin where those frames say one begins, less places where none can be.
+    /// Valid packet headers at the positions in those frames' first header pointers, minus invalid
+    /// ones.
     packets: isize,
-    /// The spacecraft that most of them are of.
+    /// The spacecraft of most of them.
     pub scid: Option<Scid>,
 }
 
@@ -39,8 +40,8 @@ impl Fitness {
             packets += packet_start(mission, &frame);
         }
         let most = own.iter().max_by_key(|(scid, frames)| (**frames, Reverse(**scid)));
-        // A mission that names no spacecraft covers every id: half of the readable
-        // headers in noise are its own, but of as many spacecraft.
+        // A mission that names no spacecraft fits every header, also those in noise, which have
+        // many different ids: only frames of the most frequent id count.
         let frames = match mission.scids().is_empty() {
             true => most.map_or(0, |(_, frames)| *frames),
             false => own.values().sum(),
@@ -57,8 +58,8 @@ const fn agreement(check: Check) -> isize {
     }
 }
 
-/// 1 where a packet begins where the frame says so, -1 where none can, 0 where the frame says
-/// nothing.
+/// 1 for a valid packet header at the frame's first header pointer, -1 for an invalid one, 0
+/// without a pointer.
 fn packet_start(mission: &Mission, frame: &Frame<'_>) -> isize {
     let kind = mission.frame().kind;
     if mission.content(frame.channel.vcid) != Content::Packets || frame.is_idle(kind) {

@@ -1,8 +1,8 @@
-//! Which inner code a mission has, and how its symbols are represented.
+//! The inner code of a mission, and the representation of its symbols.
 
 use skyhaul_coding::convolutional::{Code, Modulation, Rate, SecondOutput};
 
-/// How bits become levels on the line.
+/// The line code: how bits become levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LineCode {
     /// NRZ-L: a one is one level, a zero the other.
@@ -15,7 +15,7 @@ pub enum LineCode {
 /// The inner code of a mission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InnerCode {
-    /// The convolutional code, and what its symbols leave open.
+    /// The convolutional code, and what its symbols do not determine.
     pub convolutional: Option<(Code, Modulation)>,
     /// The line code.
     pub line: LineCode,
@@ -27,7 +27,7 @@ impl InnerCode {
         self.convolutional.is_none() && matches!(self.line, LineCode::Level)
     }
 
-    /// Bits of the input that so many decoded bits take, coming as `symbols`.
+    /// Bits of the input for this many decoded bits, in the representation `symbols`.
     pub fn input_bits(self, symbols: Symbols, bits: u64) -> u64 {
         let symbols_sent = self.convolutional.map_or(bits, |(code, _)| code.rate.symbols(bits));
         symbols.bits() * symbols_sent
@@ -70,12 +70,13 @@ impl InnerCode {
 pub enum Symbols {
     /// One bit each, packed, the highest bit of a byte first.
     Hard,
-    /// One signed byte each: the sign is the bit, positive for one; the size is how sure it is.
+    /// One signed byte each: the sign is the bit, positive for one; the magnitude is its
+    /// reliability.
     Soft,
 }
 
 impl Symbols {
-    /// Bits of the input that a symbol takes.
+    /// Bits of the input for each symbol.
     pub(crate) const fn bits(self) -> u64 {
         match self {
             Self::Hard => 1,

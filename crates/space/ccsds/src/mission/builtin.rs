@@ -2,8 +2,7 @@
 
 use super::Mission;
 
-/// The mission that fits no spacecraft: frames without packets, until somebody writes a file for
-/// it.
+/// The mission for unknown spacecraft: frames without packets, until there is a mission file.
 pub const GENERIC: &str = include_str!("../../../../../missions/generic.toml");
 
 const FILES: [&str; 32] = [

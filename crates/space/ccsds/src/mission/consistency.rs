@@ -1,5 +1,5 @@
-//! Contradictions between the parts of a mission: a reason that says what is wrong and what would
-//! be right.
+//! Contradictions between the parts of a mission, each with a sentence about what is wrong and what
+//! is right.
 
 use super::{ApidRange, ChannelRule, Content, FrameKind, ProductGroup, TimeRule};
 use crate::id::Vcid;
@@ -16,11 +16,11 @@ impl Channels<'_> {
     fn content(&self, vcid: Vcid) -> Content {
         let rule = self.rules.iter().find(|rule| rule.vcid == vcid);
         let content = rule.map_or(self.content, |rule| rule.content);
-        // AOS and USLP keep their last channel for idle frames, whatever a mission says.
+        // AOS and USLP reserve their last channel for idle frames; a mission cannot use it.
         if self.kind != FrameKind::Tm && vcid == Vcid::MAX { Content::Idle } else { content }
     }
 
-    /// Why a product cannot have packets of a channel that it lists.
+    /// The reason that a product cannot have packets of a channel that it lists.
     pub fn refuse(&self, product: &ProductGroup) -> Result<(), String> {
         for vcid in &product.vcids {
             let carries = match self.content(*vcid) {
@@ -39,9 +39,9 @@ impl Channels<'_> {
     }
 }
 
-/// Why two products cannot stand beside each other: both claim the same packets in the same terms,
-/// so that the order of the file alone would say whose they are. One that lists channels, or
-/// applications, may come before one that takes the rest.
+/// The reason that two products conflict: both select the same packets by the same terms, so that
+/// only the order in the file would decide between them. A product with a list of channels or
+/// applications may precede one that takes the rest.
 pub(super) fn claims_again(earlier: &[ProductGroup], product: &ProductGroup) -> Result<(), String> {
     for other in earlier {
         let channel = both(&other.vcids, &product.vcids, |a, b| (a == b).then_some(*a));
@@ -75,7 +75,7 @@ fn common(a: &ApidRange, b: &ApidRange) -> Option<crate::id::Apid> {
     (first <= a.last.min(b.last)).then_some(first)
 }
 
-/// Why a time rule never holds: rules before it list all its applications.
+/// The reason that a time rule is never used: rules before it list all its applications.
 pub(super) fn is_shadowed(earlier: &[TimeRule], rule: &TimeRule) -> Result<(), String> {
     let known = |apid: u16| {
         let lists = |range: &ApidRange| (range.first.value()..=range.last.value()).contains(&apid);

@@ -1,8 +1,8 @@
 //! Which applications share a sequence counter.
 //!
 //! Each application counts its own packets (CCSDS 133.0-B-2 4.1.3.4.3), but some instruments have
-//! one counter for all their applications: each packet has the count after that of the packet
-//! before, whichever application made that.
+//! one counter for all their applications: a packet has the next count after the previous packet of
+//! any of them.
 
 use super::{ApidRange, ProductGroup, TimeRule};
 use crate::id::Apid;
@@ -15,8 +15,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The application that the counter of `apid` is known by: the first one listed of those that
-    /// share it, `apid` itself where none do.
+    /// The application that identifies the counter of `apid`: the first one listed of those that
+    /// share it, or `apid` itself.
     pub fn of(&self, apid: Apid) -> Apid {
         let shared = self.shared.iter().find(|ranges| covers(ranges, apid));
         shared.and_then(|ranges| ranges.first()).map_or(apid, |range| range.first)

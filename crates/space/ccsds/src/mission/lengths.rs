@@ -44,7 +44,7 @@ impl Reader<'_> {
         Ok(FrameLengths::Variable { truncated: Some(*truncated.get_ref()) })
     }
 
-    /// Refuses a coding of frames that have no place in blocks.
+    /// Refuses a coding for frames with a length field, which are not in blocks.
     pub(super) fn coding_of_lengths(
         &self,
         at: &Spanned<CodingForm>,

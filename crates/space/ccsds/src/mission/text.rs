@@ -1,4 +1,4 @@
-//! The TOML form of a mission, and the checks that make one of it.
+//! Reads a mission from TOML, with all checks.
 
 use super::consistency::{Channels, claims_again, is_shadowed};
 use super::form::{Form, FrameForm, KindForm, ProductForm, TimeCodeForm, TimeForm};
@@ -45,7 +45,7 @@ impl Mission {
 const LONGEST_TEXT: usize = 65_535;
 /// Longest frame in bytes that a synchroniser holds.
 const LONGEST_FRAME: usize = 16_384;
-/// Longest frame in bytes that says its own length, in 16 bits.
+/// Longest frame in bytes with a length field, which has 16 bits.
 const LONGEST_USLP_FRAME: usize = 65_536;
 /// Most entries of each list.
 const LONGEST_LIST: usize = 256;

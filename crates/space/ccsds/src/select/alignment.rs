@@ -22,11 +22,11 @@ pub(super) struct Alignment {
     pub inputs: Vec<Input>,
     pub timeline: Timeline,
     pub idle: IdleCounts,
-    /// By how much an input was behind all the time, at the most.
+    /// The largest constant skew of an input.
     pub steady_skew: Duration,
 }
 
-/// Beyond so many frames, a jump of a place is a mistake or another downlink.
+/// A jump of a place by more frames is a mistake or another downlink.
 const LONGEST_JUMP: i64 = 1 << 20;
 
 impl Alignment {
@@ -39,7 +39,7 @@ impl Alignment {
         }
     }
 
-    /// Puts a frame where it belongs, as far as that is known.
+    /// Puts a frame at its place, as far as that is known.
     pub fn arrive(&mut self, input: usize, arrived: Arrived) {
         if let Some(index) = self.recognise(input, &arrived) {
             self.join(input, index, arrived);
@@ -76,7 +76,7 @@ impl Alignment {
         (!again).then_some(index)
     }
 
-    /// The frame is that of slot `index`: from here on it is known where the input stands.
+    /// The frame is that of slot `index`, which gives the place of the input.
     fn join(&mut self, input: usize, index: usize, arrived: Arrived) {
         let index = self.straighten(input, index);
         let (bits, slot) = (arrived.frame.position, self.timeline.slot(index));
@@ -88,7 +88,7 @@ impl Alignment {
             self.place_waiting(input, place, bits);
             return self.inputs[input].stand(place, bits, None);
         }
-        // Everyone else is further behind in the downlink than was thought.
+        // All other inputs are further behind in the downlink than was assumed.
         let steps = expected.map_or(0, |expected| expected.saturating_sub(place));
         let source = &self.inputs[input];
         let is_ahead = source.is_sure && source.place().is_some_and(|at| at < place);
@@ -114,7 +114,7 @@ impl Alignment {
             here.or_else(|| self.timeline.find(&key))
         });
         match found {
-            // Another copy of it was among those that waited.
+            // Another copy of it was among the waiting frames.
             Some(index) if self.timeline.slot(index).is_given_by(input) => {
                 self.inputs[input].account.repeated += 1;
             }
@@ -123,15 +123,15 @@ impl Alignment {
         }
     }
 
-    /// What the input gave before its copy of slot `index`, and was held to be behind that, goes
-    /// before it. Returns where the slot is then.
+    /// Frames of the input that preceded its copy of slot `index`, but were placed after the slot,
+    /// move before it. Returns the new index of the slot.
     fn straighten(&mut self, input: usize, index: usize) -> usize {
         let place = self.timeline.slot(index).place;
         let is_behind = self.inputs[input].place().is_some_and(|at| at >= place);
         if is_behind { self.timeline.bring_before(index, input) } else { index }
     }
 
-    /// What waited to be placed is before the frame that is at `place`.
+    /// Frames that waited for a place are before the frame at `place`.
     fn place_waiting(&mut self, input: usize, place: i64, bits: BitPosition) {
         let waiting = self.inputs[input].take_waiting();
         if let Some(first) = waiting.front() {
@@ -140,7 +140,7 @@ impl Alignment {
             source.stand_before(place.saturating_add(before), first.frame.position);
             source.is_sure = false;
         }
-        // Others that waited too may have been placed through these.
+        // Other waiting frames may have got a place through these.
         waiting.into_iter().for_each(|arrived| self.arrive(input, arrived));
     }
 
@@ -161,7 +161,7 @@ impl Alignment {
         }
     }
 
-    /// Puts a frame that nobody else has as it is: by its place, and by the count of its channel.
+    /// Puts a frame without another copy at its place, with regard to the count of its channel.
     fn put(&mut self, input: usize, arrived: Arrived) {
         let place = self.inputs[input].expect(&arrived).unwrap_or_default();
         let (fit, same) =
@@ -195,8 +195,8 @@ impl Alignment {
         }
     }
 
-    /// Whether the slot at the place of a frame is that frame, though the bytes differ: at most one
-    /// of them is known to be right. Frames whose headers differ never are.
+    /// Whether the slot at the place of a frame is that frame although the bytes differ, of which
+    /// at most one copy is proven. Frames with different headers are never the same.
     fn is_same(&self, index: usize, input: usize, arrived: &Arrived) -> bool {
         let slot = self.timeline.slot(index);
         if slot.is_given_by(input) {
@@ -205,7 +205,7 @@ impl Alignment {
         let headers = slot.identity.as_ref().zip(arrived.identity.as_ref());
         let is_alike = headers.map(|(one, other)| one.key.has_header_of(&other.key));
         match &slot.best.1 {
-            // A good frame is not lost for one set aside that has gone out.
+            // A good frame is not dropped because one set aside was returned in its place.
             None if is_alike.is_none() => arrived.identity.is_none() && !arrived.frame.is_good(),
             None => is_alike == Some(true) && !is_checked(&arrived.frame),
             Some(best) => {
@@ -214,7 +214,7 @@ impl Alignment {
         }
     }
 
-    /// Inputs that did not know their place may do now that this frame has one.
+    /// Inputs without a known place may have one now that this frame has one.
     fn wake(&mut self, key: &Key) {
         for input in 0..self.inputs.len() {
             if self.inputs[input].waits_with(key) {
@@ -224,7 +224,7 @@ impl Alignment {
         }
     }
 
-    /// What waits to be placed at `input` is placed by the time of its reception.
+    /// Places the waiting frames of `input` by their reception time.
     pub fn settle(&mut self, input: usize) {
         let source = &mut self.inputs[input];
         let Some(first) = source.waiting.front() else { return };
@@ -238,7 +238,7 @@ impl Alignment {
         waiting.into_iter().for_each(|arrived| self.arrive(input, arrived));
     }
 
-    /// Whether every input has come past the next frame.
+    /// Whether every input is past the next frame.
     pub fn is_past_front(&self) -> bool {
         let Some(front) = self.timeline.front() else { return false };
         self.inputs.iter().enumerate().all(|(input, source)| {
@@ -247,7 +247,7 @@ impl Alignment {
         })
     }
 
-    /// When the frame that waits longest was received.
+    /// The reception time of the frame that waits longest.
     pub fn oldest(&self) -> Option<Utc> {
         let unplaced = self.inputs.iter().filter_map(|input| input.waiting.front());
         unplaced.map(|arrived| arrived.frame.received).chain(self.timeline.oldest()).min()
@@ -259,8 +259,8 @@ impl Alignment {
         self.timeline.len() + unplaced
     }
 
-    /// Gives places to what waits longest and to what is known to be before it. Returns how many
-    /// frames at the front wait no longer.
+    /// Places the frame that waits longest, and those that are known to be before it. Returns the
+    /// number of frames at the front that wait no longer.
     pub fn settle_oldest(&mut self) -> usize {
         let Some(oldest) = self.oldest() else { return 0 };
         let next = self.timeline.last_of_next(self.timeline.through_oldest());
@@ -276,7 +276,7 @@ impl Alignment {
         self.timeline.through_oldest()
     }
 
-    /// The best copy of the next frame, which goes out, and the input that gave it.
+    /// Removes the next frame: returns its best copy, and the input that gave it.
     pub fn release(&mut self) -> Option<Selected> {
         let slot = self.timeline.release()?;
         let (chosen, givers, good_givers) = (slot.best.0, slot.givers, slot.good_givers);
@@ -296,7 +296,7 @@ impl Alignment {
     }
 }
 
-/// Whether the frame is good, and error control vouches for it.
+/// Whether the frame is good, and proven by error control.
 const fn is_checked(frame: &CapturedFrame) -> bool {
     frame.is_good()
         && matches!(frame.quality.verdict, FrameVerdict::Clean | FrameVerdict::Corrected)

@@ -17,7 +17,7 @@ pub(super) struct Series {
     is_expedited: bool,
 }
 
-/// What tells a good frame from others: its series and count, and a digest of its bytes.
+/// The identity of a good frame: its series and count, and a digest of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub series: Series,
@@ -26,7 +26,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Whether both say the same spacecraft, channel and count.
+    /// Whether both have the same spacecraft, channel and count.
     pub fn has_header_of(&self, other: &Self) -> bool {
         (self.series, self.count) == (other.series, other.count)
     }
@@ -37,25 +37,25 @@ impl Key {
     }
 }
 
-/// A frame of an input with what it says of itself.
+/// A frame of an input with the fields of its header.
 #[derive(Debug)]
 pub(super) struct Arrived {
     pub frame: CapturedFrame,
     pub identity: Option<Identity>,
 }
 
-/// What a good frame says of itself.
+/// The identity of a good frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     pub key: Key,
     /// Where its count wraps.
     pub modulus: Modulus,
-    /// It carries idle data only, and may be repeated as it is.
+    /// It has idle data only, and may be repeated without change.
     pub is_idle: bool,
 }
 
 impl Identity {
-    /// Of a frame of this format; `None` for one set aside, or of another kind.
+    /// Reads a frame of this format; `None` for one set aside, or of another kind.
     pub fn of(frame: &CapturedFrame, format: &FrameFormat) -> Option<Self> {
         if !frame.is_good() {
             return None;
@@ -74,8 +74,8 @@ impl Identity {
         Some(Self { key, modulus, is_idle })
     }
 
-    /// Whether it may come before the other one: it is of another series, or its count is before
-    /// the other's.
+    /// Whether it may precede the other one: it is of another series, or its count is before the
+    /// other's.
     pub fn precedes(&self, other: &Self) -> bool {
         self.key.series != other.key.series
             || matches!(
@@ -84,8 +84,8 @@ impl Identity {
             )
     }
 
-    /// From how many frames on one with the same bytes may be another one: its count has come
-    /// round.
+    /// The number of frames after which the same bytes may be another frame, because the count has
+    /// wrapped.
     pub fn comes_round(&self) -> u64 {
         (self.modulus.values() / 2).max(LEAST_ROUND)
     }
@@ -101,9 +101,9 @@ fn is_idle_tm(bytes: &[u8]) -> bool {
     header.is_some_and(|header| u16::from_be_bytes([header[4], header[5]]) & 0x47FF == 0x07FE)
 }
 
-/// How good a copy is: the greater, the better. Set aside by Reed-Solomon or for the header, by the
-/// frame error control; found without a marker; with symbols corrected, the fewer the better;
-/// clean. Among equals, that with fewer wrong bits in the marker.
+/// The quality of a copy: the greater, the better. In ascending order: set aside by Reed-Solomon or
+/// for the header, by the frame error control; found without a marker; with symbols corrected, the
+/// fewer the better; clean. Among equals, the one with fewer wrong bits in the marker is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank(u8, Reverse<u32>, Reverse<u8>);
 
@@ -118,7 +118,7 @@ impl Rank {
             (None, FrameVerdict::Corrected) => 4,
             (None, FrameVerdict::Clean) => 5,
         };
-        // Of a frame set aside, the codewords that could not be corrected are what counts.
+        // For a frame set aside, the codewords that could not be corrected count.
         let (_, lost) = quality.corrected.codewords();
         let wrong = if frame.is_good() { quality.corrected_symbols() } else { lost };
         Self(class, Reverse(wrong), Reverse(quality.marker_errors))

@@ -3,7 +3,7 @@
 use super::identity::{Identity, Series};
 use std::collections::BTreeMap;
 
-/// What the idle frames of each channel have shown.
+/// The behaviour of the idle frames of each channel.
 #[derive(Debug, Default)]
 pub(super) struct IdleCounts {
     channels: BTreeMap<Series, IdleCount>,
@@ -13,11 +13,12 @@ pub(super) struct IdleCounts {
 #[derive(Debug, Clone, Copy)]
 struct IdleCount {
     count: u64,
-    /// The count goes on from frame to frame; some spacecraft repeat one idle frame as it is.
+    /// The count advances from frame to frame; some spacecraft repeat one idle frame without
+    /// change.
     goes_on: bool,
 }
 
-/// Most channels whose idle frames are looked at: as many as a spacecraft has.
+/// Most channels whose idle frames are followed: as many as a spacecraft has.
 const MAX_CHANNELS: usize = 64;
 
 impl IdleCounts {
@@ -35,7 +36,7 @@ impl IdleCounts {
         }
     }
 
-    /// Whether there is no other frame with these bytes until its count wraps.
+    /// Whether no other frame has these bytes until the count wraps.
     pub fn is_distinct(&self, identity: &Identity) -> bool {
         !identity.is_idle
             || self.channels.get(&identity.key.series).is_some_and(|known| known.goes_on)

@@ -7,31 +7,31 @@ use crate::quality::{BitPosition, CapturedFrame};
 use skyhaul_units::{Duration, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What became of an input's frames: `given` is the sum of `chosen`, `worse`, `duplicates`,
+/// The account of an input's frames: `given` is the sum of `chosen`, `worse`, `duplicates`,
 /// `repeated`, `late` and those that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputAccount {
     /// Frames that it gave, good or not.
     pub given: u64,
-    /// Frames whose copy that went out was its own.
+    /// Frames returned with the copy of this input.
     pub chosen: u64,
-    /// Of these, good ones that no other input had good.
+    /// Of these, good frames without a good copy at another input.
     pub only_here: u64,
-    /// Copies that were no better than the one that went out.
+    /// Copies that were not better than the one returned.
     pub worse: u64,
-    /// Copies that came after the frame had gone out.
+    /// Copies that arrived after the frame was returned.
     pub duplicates: u64,
     /// Frames that it gave twice itself.
     pub repeated: u64,
-    /// Frames without a copy whose place had gone out: its skew is beyond the window, or it stopped
-    /// for longer.
+    /// Frames without a copy whose place was returned already: the skew of the input exceeds the
+    /// window, or it paused for longer.
     pub late: u64,
-    /// By how much it is behind the first input that has a frame: the least of its last few frames.
+    /// Its skew behind the first input with the same frame: the least of its last few frames.
     pub skew: Duration,
 }
 
 impl InputAccount {
-    /// Both together; the skew is the later one's.
+    /// Both together; the skew is that of the later one.
     #[must_use]
     pub const fn plus(self, later: Self) -> Self {
         Self {
@@ -54,9 +54,9 @@ pub(super) struct Input {
     pub is_open: bool,
     /// Bits from one frame to the next.
     pub stride: u64,
-    /// When its last frame was received, and where it stood.
+    /// The reception time and the position of its last frame.
     last: Option<(Utc, BitPosition)>,
-    /// The time from one frame to the next, as it is lately.
+    /// The recent mean time from one frame to the next.
     pace: Duration,
     /// Frames whose place is not known.
     pub waiting: VecDeque<Arrived>,
@@ -65,12 +65,12 @@ pub(super) struct Input {
     pub pending: usize,
     /// The place of its last frame, and its position.
     at: Option<(i64, u64)>,
-    /// The place of its last good frame: others may turn out to be elsewhere.
+    /// The place of its last good frame: the places of other frames may be wrong.
     past: Option<i64>,
-    /// Whether the place is known by a frame that others had too.
+    /// Whether the place is known from a frame that other inputs had too.
     pub is_sure: bool,
-    /// Another good frame stood where one of its frames was held to be: it is not taken to be past
-    /// any frame until it is known again where it stands.
+    /// Another good frame was at the assumed place of one of its frames: it does not count as past
+    /// any frame until its place is known again.
     pub is_in_doubt: bool,
     /// Places up to there at which it had no good frame.
     free: i64,
@@ -79,17 +79,17 @@ pub(super) struct Input {
     lags: VecDeque<Duration>,
 }
 
-/// An input that was silent for so long may have lost any number of bits.
+/// An input that was silent for this long may have lost any number of bits.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
-/// Frames by which an input's skew is told.
+/// Frames from which an input's skew is computed.
 const LAGS: usize = 16;
-/// Frames by which an input must be further on to be past one that it did not have: where streams
-/// lost pieces, places may be wrong by some frames, and channels not be interleaved as they were.
-/// 35 ms at 15 Mbit/s.
+/// Frames by which an input must be ahead of a missing frame to be past it: after lost pieces of a
+/// stream, places may be wrong by some frames, and the interleaving of channels may differ. 35 ms
+/// at 15 Mbit/s.
 const SLACK: i64 = 64;
 /// Most channels whose counts are followed.
 const MAX_CHANNELS: usize = 64;
-/// A count that goes on by more is a reset of the counter, and says nothing of places.
+/// A larger step of a count is a reset of the counter, and does not affect places.
 const LONGEST_GAP: u64 = 4_096;
 
 impl Input {
@@ -113,7 +113,7 @@ impl Input {
         }
     }
 
-    /// Whether it is known where it stands.
+    /// Whether its place is known.
     pub const fn has_place(&self) -> bool {
         self.at.is_some()
     }
@@ -123,10 +123,10 @@ impl Input {
         self.at.map(|(place, _)| place)
     }
 
-    /// A frame was received of an input that can't be held back. Where much more time passed since
-    /// the one before than bits did, an unknown number of bits is lost, and where it stands is not
-    /// known: frames placed by their bits would go out before those of the others that come before
-    /// them, once these have waited for the `window`.
+    /// A frame was received of an input that can't be held back. If much more time than bits passed
+    /// since the one before, an unknown number of bits is lost, and the place is unknown: frames
+    /// placed by their bits would be returned before earlier frames of the other inputs, once these
+    /// have waited for the `window`.
     pub fn keep_time(&mut self, frame: &CapturedFrame, window: Duration) {
         let Some((at, position)) = self.last.replace((frame.received, frame.position)) else {
             return;
@@ -140,7 +140,7 @@ impl Input {
         }
     }
 
-    /// Where it stands is not known any more.
+    /// Its place is not known any more.
     pub fn lose_place(&mut self) {
         (self.at, self.past) = (None, None);
         self.counts.clear();
@@ -153,9 +153,8 @@ impl Input {
         bits.saturating_add(stride / 2).div_euclid(stride)
     }
 
-    /// Where a frame should be, if it is known where the input stands: by its position, and at
-    /// least so far on that frames which its channel's count shows to be missing had places that no
-    /// other frame has.
+    /// The place of a frame, if the place of the input is known: by its position, and at least so
+    /// far ahead that the frames missing by its channel's count have places of their own.
     pub fn expect(&self, arrived: &Arrived) -> Option<i64> {
         let (place, bits) = self.at?;
         let steps = self.steps(BitPosition::from_bits(bits), arrived.frame.position);
@@ -171,7 +170,7 @@ impl Input {
         Some(by_bits.saturating_add(missing.cast_signed().saturating_sub(free).max(0)))
     }
 
-    /// It stands at `place`, with the frame at this position, which is good if it has a key.
+    /// Its place is `place` for the frame at this position, which is good if it has a key.
     pub fn stand(&mut self, place: i64, position: BitPosition, key: Option<&Key>) {
         if let Some((before, _)) = self.at {
             let passed = place.saturating_sub(before).saturating_sub(1).max(0);
@@ -185,7 +184,7 @@ impl Input {
         }
     }
 
-    /// It stands before the frame at this position, whose place is held to be `place`.
+    /// It is before the frame at this position, whose assumed place is `place`.
     pub fn stand_before(&mut self, place: i64, position: BitPosition) {
         self.at = Some((place.saturating_sub(1), position.as_bits().wrapping_sub(self.stride)));
     }
@@ -196,7 +195,7 @@ impl Input {
         places.filter(|at| **at >= place).for_each(|at| *at = at.saturating_add(steps));
     }
 
-    /// Whether it has come past a frame at `place` that it did not give, or is not waited for.
+    /// Whether it is past a frame at `place` that it did not give, or nothing waits for it.
     pub fn is_past(&self, place: i64) -> bool {
         let is_far = |past: i64| !self.is_in_doubt && past.saturating_sub(place) > SLACK;
         !self.is_open || self.past.is_some_and(is_far)
@@ -213,7 +212,7 @@ impl Input {
         self.waiting_keys.contains(key)
     }
 
-    /// Whether a frame that waits is before this one by the counts of their channel.
+    /// Whether a waiting frame is before this one by the counts of their channel.
     pub fn waits_before(&self, next: &Identity) -> bool {
         let identities = self.waiting.iter().filter_map(|arrived| arrived.identity.as_ref());
         let first =
@@ -221,13 +220,13 @@ impl Input {
         first.is_some_and(|key| next.modulus.step(next.key.count, key.count) == CountStep::Back)
     }
 
-    /// Gives out what waits for its place to be known.
+    /// Returns the frames that wait for a place.
     pub fn take_waiting(&mut self) -> VecDeque<Arrived> {
         self.waiting_keys.clear();
         core::mem::take(&mut self.waiting)
     }
 
-    /// A frame came so much after the first copy of it.
+    /// Records the delay of a frame after its first copy.
     pub fn note_lag(&mut self, lag: Duration) {
         if self.lags.len() == LAGS {
             self.lags.pop_front();
@@ -240,7 +239,7 @@ impl Input {
         self.lags.iter().copied().min().unwrap_or(Duration::ZERO)
     }
 
-    /// By how much it is behind all the time; `None` as long as too few frames tell.
+    /// Its constant skew; `None` as long as there are too few frames.
     pub fn steady_skew(&self) -> Option<Duration> {
         (self.lags.len() == LAGS).then(|| self.skew())
     }

@@ -1,5 +1,5 @@
-//! The frames of a downlink in the spacecraft's order: those that wait, and for a while those that
-//! have gone out.
+//! The frames of a downlink in the spacecraft's order: those that wait, and for some time those
+//! that were returned.
 
 use super::identity::{Arrived, Identity, Key, Rank, Series};
 use crate::count::{CountStep, Modulus};
@@ -13,7 +13,7 @@ use std::ops::Range;
 pub(super) struct Slot {
     /// Slots are numbered in the order in which they were made.
     pub id: u64,
-    /// Its place, in frames; others may be at the same one, then they are in order all the same.
+    /// Its place, in frames; several slots may have the same place, and are in order nevertheless.
     pub place: i64,
     /// `None` as long as every copy is set aside.
     pub identity: Option<Identity>,
@@ -23,7 +23,7 @@ pub(super) struct Slot {
     pub givers: u16,
     /// Inputs that gave a good one.
     pub good_givers: u16,
-    /// The best copy and the input that gave it; the frame is `None` when it has gone out.
+    /// The best copy and the input that gave it; the frame is `None` once it was returned.
     pub best: (usize, Option<CapturedFrame>),
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Slot {
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     slots: VecDeque<Slot>,
-    /// Slots at the front that have gone out.
+    /// Slots at the front that were returned.
     gone: usize,
     /// The newest place of each good frame.
     places: BTreeMap<Key, i64>,
@@ -41,12 +41,12 @@ pub(super) struct Timeline {
     next_id: u64,
 }
 
-/// Slots that are looked through for frames of the same channel: channels whose frames are further
-/// apart are left as they stand.
+/// Slots that are searched for frames of the same channel: channels whose frames are further apart
+/// are not reordered.
 const REACH: usize = 256;
 
-/// Places by which a frame may be off where its input lost or repeated bits since it was last known
-/// where it stands: less than half of the shortest count.
+/// Places by which a frame may be wrong if its input lost or repeated bits since its place was last
+/// known: less than half of the shortest count.
 const NEAR: u64 = 64;
 
 impl Timeline {
@@ -60,7 +60,7 @@ impl Timeline {
         self.slots.len() - self.gone
     }
 
-    /// Slots that have gone out and are remembered.
+    /// Slots that were returned and are remembered.
     pub const fn gone(&self) -> usize {
         self.gone
     }
@@ -73,7 +73,7 @@ impl Timeline {
         &mut self.slots[index]
     }
 
-    /// The place of the last slot that has gone out.
+    /// The place of the last slot that was returned.
     pub fn gone_to(&self) -> Option<i64> {
         self.gone.checked_sub(1).map(|last| self.slots[last].place)
     }
@@ -90,8 +90,7 @@ impl Timeline {
         self.at(place).rev().find(|index| self.slots[*index].has(key))
     }
 
-    /// Slots of good frames with the same header as one that is held to be at `place`, not far from
-    /// there.
+    /// Slots near `place` of good frames with the same header as one whose assumed place that is.
     pub fn alike(&self, identity: &Identity, place: i64) -> impl Iterator<Item = usize> {
         let counted = (identity.modulus != Modulus::NONE).then(|| identity.key.alike());
         let known = counted.into_iter().flat_map(|alike| self.places.range(alike));
@@ -132,8 +131,8 @@ impl Timeline {
         to
     }
 
-    /// Where a frame belongs that is held to be at `place`: there, behind others of that place, but
-    /// in the order of the counts of its channel.
+    /// The index for a frame whose assumed place is `place`: after others of that place, but in the
+    /// order of the counts of its channel.
     pub fn fit(&self, identity: Option<&Identity>, place: i64) -> usize {
         let at = self.at(place).end;
         let counted = identity.filter(|identity| identity.modulus != Modulus::NONE);
@@ -157,9 +156,9 @@ impl Timeline {
         later.map_or(at, |(index, _)| index + 1)
     }
 
-    /// Whether a good frame that belongs at `index` may go out behind all that have: none of its
-    /// channel that comes after it is among these. How channels are interleaved is a guess before
-    /// the first frame in common.
+    /// Whether a good frame that belongs at `index` may be returned after all that were: none of
+    /// these is a later frame of its channel. Before the first common frame, the interleaving of
+    /// channels is a guess.
     pub fn may_follow(&self, index: usize, identity: &Identity) -> bool {
         let Identity { key, modulus, .. } = identity;
         let is_after = |slot: &Slot| {
@@ -179,10 +178,10 @@ impl Timeline {
             && !self.slots.range(index.min(self.gone)..self.gone).any(is_after)
     }
 
-    /// Makes a slot at `index` for a copy of `input`, as near to `place` as its neighbours let it.
+    /// Makes a slot at `index` for a copy of `input`, as near to `place` as its neighbours allow.
     pub fn insert(&mut self, index: usize, place: i64, input: usize, copy: Arrived) -> i64 {
         let Arrived { frame, identity } = copy;
-        // Another frame than the one before it, and so at another place where there is one.
+        // It is another frame than the one before it, so it gets another place if there is one.
         let least =
             index.checked_sub(1).map_or(place, |before| self.slots[before].place.saturating_add(1));
         let most = self.slots.get(index).map_or(i64::MAX, |after| after.place);
@@ -199,7 +198,7 @@ impl Timeline {
         place
     }
 
-    /// Slot `index` has turned out to be this frame.
+    /// Slot `index` was found to be this frame.
     pub fn identify(&mut self, index: usize, identity: Option<Identity>) {
         let Some(identity) = identity else { return };
         let slot = &mut self.slots[index];
@@ -207,8 +206,8 @@ impl Timeline {
         self.places.insert(identity.key, slot.place);
     }
 
-    /// Moves the slots from `place` on by `steps`, except those that only `input` gave. Whether it
-    /// does: not where frames of a channel would come out of order.
+    /// Moves the slots from `place` on by `steps`, except those that only `input` gave. Returns
+    /// whether it does: it does not if frames of a channel would get out of order.
     pub fn make_room(&mut self, place: i64, steps: i64, input: usize) -> bool {
         let start = self.at(place).start;
         let mut moved = BTreeSet::new();
@@ -228,7 +227,7 @@ impl Timeline {
                 *known = (*known).max(slot.place);
             }
         }
-        // What has gone out stays in front.
+        // Returned slots stay in front.
         let of_order = |slot: &Slot| (slot.best.1.is_some(), slot.place);
         self.slots.make_contiguous()[start..].sort_by_key(of_order);
         let floor = self.gone_to().unwrap_or(i64::MIN);
@@ -241,19 +240,19 @@ impl Timeline {
         true
     }
 
-    /// When the first copy of the slot that waits longest came, and its index.
+    /// The reception time of the first copy of the slot that waits longest, and its index.
     pub fn oldest(&self) -> Option<Utc> {
         self.waiting.first().map(|(since, _)| *since)
     }
 
-    /// The slots that wait up to the one that does so longest, that one included.
+    /// The waiting slots up to and including the one that waits longest.
     pub fn through_oldest(&self) -> usize {
         let Some((_, oldest)) = self.waiting.first() else { return 0 };
         let before = self.slots.range(self.gone..).take_while(|slot| slot.id != *oldest).count();
         before + 1
     }
 
-    /// The last frame of each channel among so many of the next ones to go out.
+    /// The last frame of each channel among this many of the next ones.
     pub fn last_of_next(&self, slots: usize) -> BTreeMap<Series, Identity> {
         let next = self.slots.range(self.gone..(self.gone + slots).min(self.slots.len()));
         next.filter_map(|slot| slot.identity)
@@ -266,7 +265,7 @@ impl Timeline {
         self.slots.get(self.gone)
     }
 
-    /// The next slot goes out; its frame is to be taken.
+    /// Returns the next slot; the caller takes its frame.
     pub fn release(&mut self) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(self.gone)?;
         self.gone += 1;
@@ -274,7 +273,7 @@ impl Timeline {
         Some(slot)
     }
 
-    /// Forgets what has gone out and came before `horizon`, and beyond `most` whenever it came.
+    /// Forgets returned slots received before `horizon`, and all beyond `most`.
     pub fn forget(&mut self, horizon: Utc, most: usize) {
         while self.gone > 0 && (self.gone > most || self.slots[0].first.0 < horizon) {
             let Some(slot) = self.slots.pop_front() else { return };
@@ -287,7 +286,7 @@ impl Timeline {
         }
     }
 
-    /// The last slot whose first copy came by `time`.
+    /// The last slot whose first copy was received by `time`.
     pub fn last_by(&self, time: Utc) -> Option<i64> {
         let slots = self.slots.iter().rev();
         slots.take(REACH).find(|slot| slot.first.0 <= time).map(|slot| slot.place)
@@ -310,7 +309,7 @@ impl Slot {
         self.good_givers & 1 << input != 0
     }
 
-    /// Takes one more copy, which stays if it is the better one.
+    /// Takes a further copy, which is kept if it is the better one.
     pub fn add(&mut self, input: usize, frame: CapturedFrame) {
         self.givers |= 1 << input;
         if frame.is_good() {

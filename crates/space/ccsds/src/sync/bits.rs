@@ -17,7 +17,7 @@ pub(super) struct BitBuffer {
 
 /// Most pushes told apart by time. Pushes of single bytes are merged beyond it.
 const MAX_ARRIVALS: usize = 4_096;
-/// Bytes dealt with are dropped in pieces of at least this, so that the rest is seldom moved.
+/// Used bytes are dropped in pieces of at least this, so that the rest is seldom moved.
 const TRIM_BYTES: usize = 64 * 1024;
 
 impl BitBuffer {
@@ -56,7 +56,7 @@ impl BitBuffer {
     pub fn copy(&self, position: u64, len: usize, polarity: Polarity, out: &mut Vec<u8>) {
         self.view().copy(position, len, polarity, out);
     }
-    /// Goes on behind what was dealt with outside: holds the bits of `view`, which came at
+    /// Continues after bits that were processed elsewhere: holds the bits of `view`, received at
     /// `received`, from `position` on.
     pub fn go_on(&mut self, view: BitView<'_>, received: Utc, position: u64) {
         let (byte, _) = view.place(position);
@@ -117,8 +117,8 @@ impl<'a> BitView<'a> {
         out.resize(len, 0);
         align::copy(&self.bytes[byte..], shift as usize, polarity, out);
     }
-    /// The `len` bytes from bit `position` on, where they lie or, if they must be moved or
-    /// inverted, in `room`; they are in view.
+    /// The `len` bytes from bit `position` on, in place or, if they must be shifted or inverted, in
+    /// `room`; they are in view.
     pub fn stretch(
         self,
         position: u64,

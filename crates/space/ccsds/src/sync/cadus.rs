@@ -14,7 +14,7 @@ pub(super) struct CaduBuffer {
     pub bits: BitBuffer,
     /// No more bits will come.
     pub ended: bool,
-    /// The block that error control looks at.
+    /// The block for error control.
     block: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl CaduBuffer {
         self.layout.coasting(word, position, polarity)
     }
 
-    /// What error control says of the frame at `hit`.
+    /// The result of error control for the frame at `hit`.
     pub fn judge<J: Judge>(&mut self, hit: Hit, judge: &mut J) -> (Judgement, J::Opinion) {
         let position = hit.position + self.layout.marker_bits();
         self.bits.copy(position, self.layout.block_len, hit.polarity, &mut self.block);
@@ -76,8 +76,9 @@ impl CaduBuffer {
         if hit.errors <= config.check_errors {
             return Some(hit);
         }
-        // A damaged marker says little of the polarity. That of the proved frame comes first, since
-        // a receiver seldom changes it; the other is for a change between the two frames.
+        // A damaged marker hardly shows the polarity. The polarity of the proved frame is tried
+        // first, because a receiver seldom changes it; then the other, for a change between the two
+        // frames.
         [polarity, polarity.opposite()].into_iter().find_map(|polarity| {
             let hit = self.coasting(position, polarity);
             let hit = Hit { flywheel: hit.errors > config.lock_errors, ..hit };
@@ -85,7 +86,7 @@ impl CaduBuffer {
         })
     }
 
-    /// When the last bit of the frame at `hit` came.
+    /// When the last bit of the frame at `hit` was received.
     pub fn received(&self, hit: Hit) -> Utc {
         self.bits.received(hit.position + self.layout.cadu_bits())
     }

@@ -2,21 +2,21 @@
 
 use skyhaul_coding::marker::{Finder, Marker};
 
-/// When the synchroniser believes a marker. The false-alarm figures are for random bits, both
+/// When the synchroniser accepts a marker. The false-alarm figures are for random bits, both
 /// polarities, and markers of 32 bits; those of 64 bits have thresholds of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncConfig {
     /// Wrong bits allowed in a marker that is searched for, at most [`Finder::MAX_ERRORS`]. Default
-    /// 1: a false candidate every 65 million bits, each of which costs a decoding at most.
+    /// 1: a false candidate every 65 million bits, each of which costs at most one decoding.
     pub search_errors: u8,
     /// Wrong bits allowed in the markers that prove a candidate, and in one with a slip or another
-    /// polarity. Default 2: passed by chance once in four million times.
+    /// polarity. Default 2: a chance hit once in four million times.
     pub check_errors: u8,
-    /// Wrong bits allowed in a marker where one is due. Default 6: 1 in 2000 by chance, at a place
-    /// that is already likely.
+    /// Wrong bits allowed in a marker where one is due. Default 6: a chance hit once in 2000 times,
+    /// at a position that is already likely.
     pub lock_errors: u8,
-    /// Markers that must follow a candidate at the block's distance where error control cannot
-    /// prove it. Default 1: together with the candidate, false once in 10^14 bits.
+    /// Markers that must follow a candidate at the block's distance if error control cannot prove
+    /// it. Default 1: together with the candidate, false once in 10^14 bits.
     pub check_frames: u8,
     /// Blocks without a marker after which lock is lost. Default 4: 2 ms at 15 Mbit/s.
     pub flywheel_frames: u8,
@@ -26,9 +26,8 @@ pub struct SyncConfig {
 }
 
 impl SyncConfig {
-    /// The same for a marker. One of 64 bits may have more that are wrong and is mistaken more
-    /// seldom all the same; its codes work where one bit in eight is wrong. By chance one is found
-    /// once in 10^10 bits.
+    /// The same for a marker. A 64-bit marker may have more wrong bits and still has fewer false
+    /// alarms; its codes work with one bit in eight wrong. A chance hit occurs once in 10^10 bits.
     pub(super) const fn of(self, marker: Marker) -> Self {
         match marker {
             Marker::Bits32(_) => self,
@@ -42,7 +41,7 @@ impl SyncConfig {
     }
 }
 
-/// What the thresholds are for markers of 64 bits, whatever is configured for those of 32.
+/// The thresholds for markers of 64 bits, which do not depend on those configured for 32 bits.
 const LONG_SEARCH_ERRORS: u8 = Finder::MAX_ERRORS as u8;
 const LONG_CHECK_ERRORS: u8 = 13;
 const LONG_LOCK_ERRORS: u8 = 18;

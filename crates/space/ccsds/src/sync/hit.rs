@@ -4,7 +4,7 @@ use super::bits::BitView;
 use skyhaul_coding::align::Polarity;
 use skyhaul_coding::marker::Marker;
 
-/// Where a frame is taken to be, and why.
+/// The supposed position of a frame, with the evidence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hit {
     pub position: u64,
@@ -17,7 +17,7 @@ pub(super) struct Hit {
     pub flywheel: bool,
 }
 
-/// A marker and the block behind it, as the downlink has them.
+/// The marker of the downlink, and the block after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CaduLayout {
     pub marker: Marker,
@@ -35,7 +35,7 @@ impl CaduLayout {
         self.marker_bits() + 8 * self.block_len as u64
     }
 
-    /// The bits where a marker may be, as many as it has.
+    /// The bits at a possible marker, as many as it has.
     pub fn marker_at(&self, bits: BitView<'_>, position: u64) -> u64 {
         match self.marker {
             Marker::Bits32(_) => u64::from(bits.word(position)),

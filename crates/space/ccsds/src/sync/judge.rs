@@ -2,23 +2,23 @@
 
 use skyhaul_coding::align::Polarity;
 
-/// What error control thinks of a block.
+/// The opinion of error control about a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
-    /// The block decodes: it is where the synchroniser thought.
+    /// The block decodes: its position is right.
     Good,
     /// It does not decode.
     Bad,
-    /// There is nothing to judge it by.
+    /// The block has no check.
     Unknown,
 }
 
 /// Decodes blocks for the synchroniser.
 pub trait Judge {
-    /// What is known of a block after decoding it.
+    /// The result of decoding a block.
     type Opinion;
 
-    /// Announces the place in the bits and the polarity of the block that is judged next. A
+    /// Announces the position in the bits and the polarity of the block that is judged next. A
     /// decoder that has soft bits needs it; the others ignore it.
     fn aim(&mut self, _position: u64, _polarity: Polarity) {}
 
@@ -38,13 +38,13 @@ pub trait Judge {
 /// Blocks that follow each other in the input, in true polarity.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// Where they lie: in each stretch the first at its start, each next one a stride later.
+    /// Their stretches: the first block is at the start of each, each next one a stride later.
     pub stretches: &'a [&'a [u8]],
     /// From the start of a block to that of the next, in bytes: block and marker.
     pub stride: usize,
     /// Length of a block in bytes.
     pub block_len: usize,
-    /// Where in the bits the first block begins.
+    /// The position in the bits of the first block.
     pub position: u64,
     /// How the bits came.
     pub polarity: Polarity,

@@ -25,11 +25,11 @@ impl Prediction {
         Self { due: start, polarity: Polarity::Upright, unclaimed: start, coasted: 0 }
     }
 
-    /// Goes on behind the frame at `hit`.
+    /// Continues after the frame at `hit`.
     pub fn advance(&mut self, hit: Hit, judgement: Judgement, layout: CaduLayout) {
         self.polarity = hit.polarity;
         self.due = hit.position + layout.cadu_bits();
-        // A frame that is not surely good may hide the start of the next one.
+        // A frame that is not certainly good may hide the start of the next one.
         self.unclaimed = match judgement {
             Judgement::Good => self.due,
             Judgement::Bad | Judgement::Unknown => hit.position + layout.marker_bits(),
@@ -61,7 +61,7 @@ impl Prediction {
     }
 
     /// The marker that is due, within the slip window, nearest first; never inside a frame that is
-    /// surely good.
+    /// certainly good.
     pub fn marker_after_slip(&self, cadus: &CaduBuffer, config: &SyncConfig) -> Option<Hit> {
         let slips = (1..=i64::from(config.slip_bits)).flat_map(|slip| [slip, -slip]);
         slips.filter_map(|slip| Some((slip, self.due.checked_add_signed(slip)?))).find_map(

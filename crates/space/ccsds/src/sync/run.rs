@@ -1,5 +1,5 @@
-//! The fast path of a clean downlink: blocks whose markers are where they are due, decoded many at
-//! a time.
+//! The fast path for a clean downlink: blocks whose markers are where they are due are decoded many
+//! at a time.
 
 use super::Synchroniser;
 use super::bits::BitView;
@@ -17,25 +17,25 @@ pub const RUN_BLOCKS: usize = 256;
 /// Fewer blocks than this are taken one by one.
 const SHORTEST: usize = 4;
 
-/// Markers read before the first of them is looked at: each is in another part of the memory, and a
-/// processor fetches so many at a time.
+/// Markers read before the first of them is checked: each is in another part of the memory, and a
+/// processor fetches this many at a time.
 const MARKERS: usize = 16;
 
-/// Longer pushes are held and decoded as they are polled for: frames of all of them would be in
+/// Longer pushes are buffered and decoded when polled; otherwise all their frames would be in
 /// memory at once.
 const MOST_THROUGH: usize = 1 << 20;
 
-/// Memory that one run leaves to the next.
+/// Memory that one run passes to the next.
 #[derive(Debug, Default)]
 pub(super) struct RunBuffers {
     /// Wrong bits in each marker of a run.
     marker_errors: Vec<u8>,
-    /// A run that came inverted or between bytes, in true polarity and on whole bytes, by
-    /// stretches.
+    /// A run that was received inverted or not byte aligned, converted to true polarity and whole
+    /// bytes, by stretches.
     realigned: [Vec<u8>; 2],
 }
 
-/// Where the blocks of a run are, which are due one after the other.
+/// The positions of the blocks of a run, which are due one after the other.
 #[derive(Debug, Clone, Copy)]
 struct Place<'a> {
     /// The view that holds the first `ahead` blocks.
@@ -48,7 +48,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The wrong bits of the markers that are due, as far as they stand.
+    /// The wrong bits of the markers due, up to the first that is missing.
     fn markers(
         self,
         prediction: &Prediction,
@@ -68,7 +68,7 @@ impl Place<'_> {
             }
             for (word, index) in words.iter().zip(indices) {
                 let hit = layout.hit_of(*word, prediction.due + index * length);
-                // A doubtful marker is looked at alone: a good frame may hide behind it.
+                // A doubtful marker is checked alone, because a good frame may begin elsewhere.
                 let is_sure = hit.errors <= config.lock_errors.min(config.check_errors);
                 if hit.polarity != prediction.polarity || !is_sure {
                     return;
@@ -80,13 +80,13 @@ impl Place<'_> {
 }
 
 impl<T> Synchroniser<T> {
-    /// Takes the blocks from the one that is due on, as far as they have come and each has a marker
-    /// in the polarity of the frame before. Whatever else there may be is left to the one that
-    /// looks at single blocks. Returns whether anything was done.
+    /// Takes the received blocks from the one due on, while each has a marker in the polarity of
+    /// the frame before. All else is left to the check of single blocks. Returns whether anything
+    /// was done.
     pub(super) fn follow_run<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
         let whole = self.cadus.bits.end().saturating_sub(self.prediction.due)
             / self.cadus.layout.cadu_bits();
-        // What is reported changes everything but the bits.
+        // Reports change all state except the bits.
         let bits = core::mem::take(&mut self.cadus.bits);
         let place = Place { before: bits.view(), ahead: 0, bits: bits.view(), whole };
         let is_run = self.run(place, |position| bits.received(position), judge);
@@ -94,9 +94,9 @@ impl<T> Synchroniser<T> {
         is_run
     }
 
-    /// Takes the blocks in bytes that came at `received` where they lie, but for the first, of
-    /// which a part came before. Returns whether that was possible; then all bytes are dealt with
-    /// or held.
+    /// Takes the blocks of bytes received at `received` in place, except the first, a part of which
+    /// was received earlier. Returns whether that was possible; if so, all bytes are used or
+    /// buffered.
     pub(super) fn follow_through<J: Judge<Opinion = T>>(
         &mut self,
         received: Utc,
@@ -141,7 +141,7 @@ impl<T> Synchroniser<T> {
         true
     }
 
-    /// Takes the blocks there as far as their markers stand, if they are enough for a run.
+    /// Takes the blocks there up to the first missing marker, if they are enough for a run.
     fn run<J: Judge<Opinion = T>>(
         &mut self,
         place: Place<'_>,

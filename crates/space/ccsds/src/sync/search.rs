@@ -8,7 +8,7 @@ use super::judge::Judge;
 use skyhaul_coding::marker::{Finder, Marker};
 use std::ops::Range;
 
-/// The search for a marker that nothing predicts.
+/// The search for a marker without a prediction.
 #[derive(Debug)]
 pub(super) struct MarkerSearch {
     finder: Finder,
@@ -39,7 +39,7 @@ impl MarkerSearch {
         Self { finder, progress: Progress::Searched(start) }
     }
 
-    /// Where the search goes on, or the candidate.
+    /// The position at which the search continues, or the candidate.
     pub const fn cursor(&self) -> u64 {
         match self.progress {
             Progress::Searched(cursor) | Progress::Candidate(cursor) => cursor,
@@ -55,7 +55,7 @@ impl MarkerSearch {
         self.progress = Progress::Searched(position);
     }
 
-    /// Looks for the next candidate before `to`. Returns whether there is one.
+    /// Searches for the next candidate before `to`. Returns whether there is one.
     pub fn advance(&mut self, bits: &BitBuffer, to: u64) -> bool {
         let cursor = self.cursor();
         match bits.find(&self.finder, cursor, to) {
@@ -65,7 +65,7 @@ impl MarkerSearch {
         self.has_candidate()
     }
 
-    /// Goes on behind a candidate that begins no frame.
+    /// Continues after a candidate that does not begin a frame.
     pub const fn reject(&mut self) {
         self.restart(self.cursor() + 1);
     }
@@ -83,8 +83,8 @@ impl MarkerSearch {
             return undecided;
         }
         let hit = cadus.hit_at(position);
-        // Good error control proves a frame at once; a bad one disproves nothing, since the block
-        // may be damaged: then the markers that follow decide.
+        // A good result of error control proves a frame at once. A bad one does not disprove it,
+        // because the block may be damaged: then the markers that follow decide.
         if cadus.is_good(hit, judge) {
             return Proof::Holds(hit);
         }

@@ -14,13 +14,13 @@
 /// Where the synchroniser is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Looks at every bit for a marker.
+    /// Searches every bit for a marker.
     Search,
-    /// Has a marker, and looks for what proves it.
+    /// Has a marker that is not proven yet.
     Check,
     /// Knows where the next marker is.
     Lock,
-    /// Found no marker where one was due; goes on from there while it looks around.
+    /// Found no marker where one was due; continues at that position, and searches around it.
     Flywheel,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct IllegalEvent {
 }
 
 impl State {
-    /// A marker was seen where none was promised.
+    /// A marker was seen where none was predicted.
     pub fn candidate(self) -> Result<Self, IllegalEvent> {
         match self {
             Self::Search => Ok(Self::Check),
@@ -49,7 +49,7 @@ impl State {
             Self::Search => Err(self.illegal("confirmed")),
         }
     }
-    /// A candidate turned out to be none.
+    /// A candidate was rejected.
     pub fn rejected(self) -> Result<Self, IllegalEvent> {
         match self {
             Self::Check => Ok(Self::Search),
@@ -64,7 +64,7 @@ impl State {
             Self::Search | Self::Check => Err(self.illegal("missed")),
         }
     }
-    /// Nothing was found for as long as the flywheel may turn.
+    /// Nothing was found within the limit of the flywheel.
     pub fn limit(self) -> Result<Self, IllegalEvent> {
         match self {
             Self::Flywheel => Ok(Self::Search),

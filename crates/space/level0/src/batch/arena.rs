@@ -1,15 +1,15 @@
-//! The bytes of packets in memory, one after another in the order they came, in chunks that are
-//! given back as soon as nothing in them is held any more.
+//! The bytes of packets in memory, in the order of arrival, in chunks that are freed as soon as
+//! none of their packets is held any more.
 //!
-//! Packets are handed out nearly in the order in which they came, so that most chunks empty by
-//! themselves. Where a few packets keep many chunks, what is held moves together.
+//! Packets are returned nearly in the order of arrival, so that most chunks become empty by
+//! themselves. If a few packets keep many chunks, the packets are moved together.
 
 use crate::order::{Held, PacketQuality};
 use skyhaul_ccsds::id::{Apid, Vcid};
 use skyhaul_units::Utc;
 use std::collections::VecDeque;
 
-/// Where a packet lies: greater for one that came later.
+/// The place of a packet: greater for a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(pub u32);
 
@@ -39,7 +39,7 @@ struct Chunk {
 pub(super) const HEAD: usize = 16;
 
 impl Arena {
-    /// Takes a packet; `None` where places are used up, and what is held has to move to another
+    /// Takes a packet; `None` if all places are used up, and the packets must move to another
     /// arena.
     pub fn push(&mut self, held: &Held<'_>) -> Option<Place> {
         let len = HEAD + held.bytes.len();
@@ -79,12 +79,12 @@ impl Arena {
         }
     }
 
-    /// The packet that lies there is not held any more.
+    /// Releases the packet at this place.
     pub fn release(&mut self, place: Place) {
         self.chunks[((place.0 >> PLACE_BITS) - self.first) as usize].held -= 1;
     }
 
-    /// Gives chunks back from which nothing is held.
+    /// Frees chunks of which no packet is held.
     pub fn reclaim(&mut self) {
         while let Some(chunk) = self.chunks.pop_front_if(|chunk| chunk.held == 0) {
             self.first += 1;
@@ -93,7 +93,7 @@ impl Arena {
         if self.chunks.is_empty() {
             self.first = 0;
         }
-        // In the middle the place stays, its memory does not.
+        // A chunk in the middle keeps its place, but not its memory.
         for chunk in self.chunks.iter_mut().filter(|chunk| chunk.held == 0) {
             chunk.used = 0;
             self.spare.push(core::mem::take(&mut chunk.bytes));
@@ -102,7 +102,7 @@ impl Arena {
         self.spare.truncate(SPARE);
     }
 
-    /// Bytes of chunks from which something is held.
+    /// Bytes of the chunks with packets that are held.
     pub fn occupied(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.used).sum()
     }
@@ -131,9 +131,9 @@ const LENGTH_MASK: u32 = (1 << 17) - 1;
 
 /// 512 KiB: eight of the longest packets.
 pub(super) const CHUNK: usize = 512 << 10;
-/// Records begin at multiples of so many bytes, so that a place has 32 bits.
+/// Records begin at multiples of this many bytes, so that a place has 32 bits.
 const ALIGN: usize = 8;
-/// A place's low bits say where in its chunk it is, the others which chunk.
+/// The low bits of a place are the position in the chunk, the others the number of the chunk.
 const PLACE_BITS: u32 = (CHUNK / ALIGN).ilog2();
 const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
 /// Chunks in a row: 32 GiB, after which what is held moves.

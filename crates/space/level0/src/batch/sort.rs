@@ -1,4 +1,4 @@
-//! Sorting what is nearly in order: those that are out of it are taken out, sorted and put back.
+//! Sorts a list that is nearly in order: items out of order are taken out, sorted and merged back.
 
 /// Puts `items` in order, of which the first `sorted` are. `aside` is for memory only; it is left
 /// empty.
@@ -10,7 +10,7 @@ pub(super) fn sort<T: Ord + Copy>(items: &mut [T], sorted: usize, aside: &mut Ve
     merge_behind(tail, kept, aside);
     aside.clear();
     let Some(least) = items.get(sorted).copied() else { return };
-    // Of those in order before, only what is greater than the least of the others has to move.
+    // Of the items in order, only those greater than the least of the others must move.
     let moving = items[..sorted].partition_point(|item| *item <= least);
     aside.extend_from_slice(&items[moving..sorted]);
     let (mut to, mut from) = (moving, sorted);
@@ -27,15 +27,15 @@ pub(super) fn sort<T: Ord + Copy>(items: &mut [T], sorted: usize, aside: &mut Ve
 /// Leaves an ascending series at the front of `items`, puts the others `aside`, and returns how
 /// many stayed.
 fn keep_ascending<T: Ord + Copy>(items: &mut [T], aside: &mut Vec<T>) -> usize {
-    // What stays and what is aside are together what was looked at: the others still lie where they
-    // were.
+    // The items that stay and those aside are together all that were checked: the others have not
+    // moved.
     let (mut kept, mut at, mut in_a_row) = (0, 0, 0);
     while let Some(item) = items.get(at).copied() {
         if kept == 0 || items[kept - 1] <= item {
             items[kept] = item;
             (kept, at, in_a_row) = (kept + 1, at + 1, 0);
         } else if in_a_row == 0 && kept > 1 && items[kept - 2] <= item {
-            // It is the one before that came too early.
+            // The item before it was too early.
             aside.push(items[kept - 1]);
             items[kept - 1] = item;
             at += 1;
@@ -47,7 +47,7 @@ fn keep_ascending<T: Ord + Copy>(items: &mut [T], aside: &mut Vec<T>) -> usize {
             aside.extend_from_slice(&items[at..]);
             break;
         } else {
-            // Rather those that came too early than all behind them.
+            // It is better to take out the few that were too early than all after them.
             aside.truncate(aside.len() - RECENT);
             (at, in_a_row) = (at - RECENT, 0);
             let greatest = items[at..at + RECENT].iter().copied().max();
@@ -74,9 +74,9 @@ fn merge_behind<T: Ord + Copy>(items: &mut [T], mut kept: usize, others: &[T]) {
     }
 }
 
-/// So many in a row below those before them mean that it was these that were out of order.
+/// If this many in a row are below those before them, the earlier ones were out of order.
 const RECENT: usize = 8;
-/// So many out of order are no reason to give up.
+/// This many items out of order do not end the fast path.
 const FEW: usize = 256;
 
 #[cfg(test)]

@@ -34,8 +34,8 @@ pub struct DurableFrame {
     pub modulus: Modulus,
     /// Where it came in.
     pub place: Place,
-    /// Application and sequence count of the first packet that begins in it, where its count is so
-    /// short that it takes that to know how it goes on.
+    /// Application and sequence count of the first packet that begins in it, if its frame count is
+    /// too short to be unambiguous.
     pub packet: Option<(Apid, u16)>,
 }
 
@@ -67,26 +67,24 @@ pub struct PacketGap {
     pub to: Utc,
 }
 
-/// What is known of a break in an application's sequence count, from the frames missing where it
-/// is.
+/// The cause of a break in an application's sequence count, from the frames missing there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketGapState {
-    /// All frames that were missing there have come: a further version of the product has what they
-    /// bring.
+    /// All missing frames have arrived: a further version of the product has their packets.
     Filled,
     /// The station was asked for the frames.
     Requested,
     /// Frames are missing that the station has not been asked for yet.
     Open,
-    /// The frames are not to be had; or none is missing, and the spacecraft did not send the
+    /// The frames are not available; or none is missing, and the spacecraft did not send the
     /// packets.
     Unrecoverable(PacketLoss),
 }
 
-/// Why packets are not to be had.
+/// Why packets are not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketLoss {
-    /// A frame that is missing is not to be had.
+    /// A missing frame is not available.
     Frames,
     /// No frame is missing.
     NotSent,
@@ -112,7 +110,7 @@ pub(super) struct Contact {
     /// Blocks below it are taken.
     pub next_block: Seq,
     pub is_closed: bool,
-    /// Blocks of it were lost where they were kept.
+    /// Blocks of it were lost in storage.
     pub is_damaged: bool,
     /// The newest frame of each channel.
     pub newest: BTreeMap<Channel, DurableFrame>,
@@ -122,7 +120,7 @@ pub(super) struct Contact {
     pub next_gap: u64,
     pub packets: Vec<PacketGap>,
     pub asked_at: Option<Instant>,
-    /// The station knows that nothing more will be asked for.
+    /// The station was told that there will be no more requests.
     pub said_last: bool,
 }
 
@@ -134,8 +132,8 @@ pub(super) const GAPS_MAX: usize = 6_000;
 pub(super) const PACKET_GAPS_MAX: usize = 2_000;
 /// Channels followed in one contact.
 const CHANNELS_MAX: usize = 128;
-/// Beyond this part of its range, a frame count was set and not passed over; frames of hours are
-/// not asked for.
+/// A larger step than this part of the range is a reset of the frame count, not a gap; it would be
+/// frames of hours.
 const IMPLAUSIBLE: u64 = 1 << 20;
 
 impl Contact {
@@ -155,18 +153,19 @@ impl Contact {
         }
     }
 
-    /// Takes a frame of a block that was followed before the centre ended: later ones are followed
-    /// by what these show.
+    /// Takes a frame of a block that was counted before a restart: it shows how the counts of later
+    /// ones continue.
     pub fn learn(&mut self, seen: &DurableFrame) {
         if self.continuities.len() < CHANNELS_MAX || self.continuities.contains_key(&seen.channel) {
             self.continuities.entry(seen.channel).or_default().follow(&seen.sign());
         }
     }
 
-    /// Follows the frame count of a channel; `room` gaps can be kept of this contact at the most.
-    /// What it gave, and before that what an earlier frame turns out to have given.
+    /// Follows the frame count of a channel; at most `room` gaps can be kept for this contact.
+    /// Returns the corrected result for an earlier frame, if there is one, and the result for this
+    /// frame.
     pub fn follow(&mut self, seen: &DurableFrame, room: usize) -> (Option<Followed>, Followed) {
-        // Truncated frames are not counted, and tell nothing of those that are.
+        // Truncated frames have no count, and do not show whether counted ones are missing.
         if seen.modulus == Modulus::NONE {
             return (None, Followed::On);
         }
@@ -228,9 +227,9 @@ impl Contact {
         self.packets.truncate(PACKET_GAPS_MAX);
     }
 
-    /// Whether there is something to ask, or to be told.
+    /// Whether there is a question or a message for the station.
     pub fn has_question(&self) -> bool {
-        // Who has been asked is also told that nothing more will be asked for.
+        // A station with requests is also told that there will be no more.
         let ends = self.is_closed && !self.said_last && self.gaps.values().any(|gap| gap.asked > 0);
         ends || self.has_open()
     }
@@ -239,7 +238,7 @@ impl Contact {
         self.gaps.values().any(|gap| gap.state == GapState::Open)
     }
 
-    /// What is to be asked for in question `ask`, and the gap of each span.
+    /// The spans of question `ask`, and the gap of each span.
     pub fn take_spans(&mut self, ask: u64, max: usize) -> (Vec<Span>, Vec<u64>) {
         let (mut spans, mut gaps) = (Vec::new(), Vec::new());
         for (number, gap) in self.gaps.iter_mut().filter(|(_, gap)| gap.state == GapState::Open) {
@@ -254,7 +253,7 @@ impl Contact {
         (spans, gaps)
     }
 
-    /// What is known of a break in packets.
+    /// The state of a break in packets.
     pub fn state_of(&self, packets: &PacketGap) -> PacketGapState {
         let is_there = |gap: &&MissingFrames| {
             packets.vcids.contains(&gap.channel.vcid)

@@ -18,7 +18,7 @@ pub struct MissingCounts {
     pub modulus: Modulus,
 }
 
-/// Frames of one virtual channel that did not come, between two that did.
+/// Missing frames of one virtual channel between two received ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingFrames {
     /// Spacecraft and virtual channel.
@@ -27,7 +27,7 @@ pub struct MissingFrames {
     pub first: u64,
     /// Where the frame count wraps.
     pub modulus: Modulus,
-    /// How many were missing when the gap was found.
+    /// The number of missing frames when the gap was found.
     pub missed: u64,
     /// The frame before it.
     pub before: Place,
@@ -37,12 +37,12 @@ pub struct MissingFrames {
     pub state: GapState,
     /// How often the station was asked.
     pub asked: u8,
-    /// What is still missing: places in the gap, first and last of each run, ascending. Empty where
-    /// nothing is.
+    /// The frames still missing: places in the gap, first and last of each run, ascending. Empty if
+    /// none is missing.
     holes: Vec<(u64, u64)>,
 }
 
-/// What is being done about a gap.
+/// The state of a gap.
 ///
 /// ```text
 ///            asked                 answered, and what was found has come
@@ -64,7 +64,8 @@ pub enum GapState {
         ask: u64,
         /// How many frames were asked for.
         wanted: u64,
-        /// How many are missing when all has come that it found, and why; none before the answer.
+        /// The number of frames that are missing once all found ones have arrived, and why; none
+        /// before the answer.
         answer: Option<(u64, UnavailableReason)>,
     },
     /// All frames are there.
@@ -76,14 +77,14 @@ pub enum GapState {
 /// Why a question has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Withdrawal {
-    /// The station did not answer in time. This counts against it.
+    /// The station did not answer in time. This counts as an attempt.
     NoAnswer,
-    /// The line was down, or did not take the question: the station need not have seen it.
+    /// The line was down, or did not accept the question: the station may not have received it.
     NotDelivered,
 }
 
-/// Runs of missing frames of one gap: one that comes back in more pieces is asked for with what
-/// lies between them.
+/// Most runs of missing frames of one gap: if there are more, a request includes the frames between
+/// them.
 const HOLES_MAX: usize = 64;
 
 impl MissingFrames {
@@ -104,12 +105,12 @@ impl MissingFrames {
         }
     }
 
-    /// The same with what is still missing, as it was kept.
+    /// The same with the frames still missing, from the record.
     pub(super) fn with(self, state: GapState, asked: u8, holes: Vec<(u64, u64)>) -> Self {
         Self { state, asked, holes, ..self }
     }
 
-    /// What is still missing, as places in the gap.
+    /// The frames still missing, as places in the gap.
     pub(super) fn holes(&self) -> &[(u64, u64)] {
         &self.holes
     }
@@ -124,24 +125,24 @@ impl MissingFrames {
         self.holes.is_empty()
     }
 
-    /// Whether a frame received then, by a station whose clock may be `tolerance` off, may be one
-    /// of it.
+    /// Whether a frame received at this time, by a station whose clock may be `tolerance` off, may
+    /// belong to the gap.
     pub fn is_about(&self, received: Utc, tolerance: Duration) -> bool {
         self.before.received <= received + tolerance && received <= self.after.received + tolerance
     }
 
-    /// Whether a place in the station's input lies between the frames around it.
+    /// Whether a position in the station's input is between the frames around the gap.
     pub fn spans(&self, position: BitPosition) -> bool {
         self.before.position < position && position < self.after.position
     }
 
-    /// How long the frame count takes to come round at the rate seen around the gap.
+    /// The time in which the frame count wraps at the rate around the gap.
     pub fn wraps_in(&self) -> Duration {
         let span = self.after.received.since(self.before.received);
         span.scaled(self.modulus.values(), self.missed + 1)
     }
 
-    /// Takes a frame of its channel; whether it was one of those missing.
+    /// Takes a frame of its channel. Returns whether it was one of those missing.
     pub fn take(&mut self, count: u64) -> bool {
         let Some(at) = self.place(count) else { return false };
         let Some(hole) = self.holes.iter().position(|(first, last)| (*first..=*last).contains(&at))
@@ -157,26 +158,27 @@ impl MissingFrames {
                 self.holes[hole].1 = at - 1;
                 self.holes.insert(hole + 1, (at + 1, last));
             }
-            // It stays on the list as missing; when it comes again it is taken then.
+            // It stays listed as missing, and is taken when it arrives again.
             (false, false) => return false,
         }
         self.settle();
         true
     }
 
-    /// The station has answered: so many of those asked for were found and are on their way.
+    /// The station has answered: this many of the requested frames were found and are on their way.
     pub(super) fn answered(&mut self, ask: u64, sent: u64, why: UnavailableReason) {
         if let GapState::Requested { ask: asked, wanted, answer: None } = self.state
             && asked == ask
         {
-            // Some may have come before the answer.
+            // Some may have arrived before the answer.
             let answer = Some((wanted.saturating_sub(sent), why));
             self.state = GapState::Requested { ask, wanted, answer };
             self.settle();
         }
     }
 
-    /// A question was not answered; `most` times are enough where it reached the station.
+    /// A question was not answered. After `most` questions that reached the station, the gap is
+    /// given up.
     pub(super) fn withdrawn(&mut self, ask: u64, why: Withdrawal, most: u8) {
         if let GapState::Requested { ask: asked, answer: None, .. } = self.state
             && asked == ask
@@ -194,8 +196,8 @@ impl MissingFrames {
         }
     }
 
-    /// What was found did not come, whatever the answer promised; `most` times are enough. Whether
-    /// that changes anything.
+    /// The frames found did not arrive, although the answer promised them. After `most` attempts
+    /// the gap is given up. Returns whether that changes anything.
     pub(super) fn undelivered(&mut self, most: u8) -> bool {
         let GapState::Requested { answer: Some(_), .. } = self.state else { return false };
         self.state = if self.asked >= most {
@@ -206,8 +208,8 @@ impl MissingFrames {
         true
     }
 
-    /// The station may have by now what it had not: it is to be asked again, as often as for the
-    /// first time. Whether it is.
+    /// The station may have the frames by now: it is asked again, as often as the first time.
+    /// Returns whether it is.
     pub(super) fn ask_again(&mut self) -> bool {
         let may_help = !matches!(
             self.state,
@@ -225,8 +227,8 @@ impl MissingFrames {
         may_help
     }
 
-    /// The station is in the configuration: a gap that was given up for want of it is open again.
-    /// Whether that changes anything.
+    /// The station is in the configuration: a gap that was given up because it was not is open
+    /// again. Returns whether that changes anything.
     pub(super) fn station_returned(&mut self) -> bool {
         let is_given_up = self.state == GapState::Unrecoverable(UnavailableReason::NoStation);
         if is_given_up {
@@ -235,7 +237,7 @@ impl MissingFrames {
         is_given_up
     }
 
-    /// The station is no longer in the configuration. Whether that changes anything.
+    /// The station is no longer in the configuration. Returns whether that changes anything.
     pub(super) fn station_removed(&mut self) -> bool {
         let is_open = self.state == GapState::Open;
         if is_open {
@@ -257,8 +259,7 @@ impl MissingFrames {
     /// What is to be asked for.
     pub(super) fn asks(&self) -> impl Iterator<Item = Span> + '_ {
         let count = |place: u64| self.count_at(place);
-        // Frames of several inputs stand at places of theirs, which need not be in the order of the
-        // frames.
+        // The positions of frames of several inputs need not be in the order of the frames.
         let (one, other) = (self.before, self.after);
         let from = Place {
             received: one.received.min(other.received),
@@ -282,7 +283,7 @@ impl MissingFrames {
         self.first.wrapping_add(place) & (self.modulus.values() - 1)
     }
 
-    /// The place in the gap that a frame count has.
+    /// The place in the gap of a frame count.
     fn place(&self, count: u64) -> Option<u64> {
         let place = count.wrapping_sub(self.first) & (self.modulus.values() - 1);
         (place < self.missed).then_some(place)

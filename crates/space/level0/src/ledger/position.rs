@@ -3,11 +3,12 @@
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_units::Utc;
 
-/// Where a frame came in, for telling what lies between two.
+/// The time and the position at which a frame was received, to determine what is between two
+/// frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// When its last bit was received.
     pub received: Utc,
-    /// Where it stands in the station's input.
+    /// Its position in the station's input.
     pub position: BitPosition,
 }

@@ -20,7 +20,7 @@ pub(super) struct Questions {
     next: u64,
 }
 
-/// Questions to a station without an answer: 2,048 spans under way.
+/// Most questions to a station without an answer: 2,048 spans.
 const OUTSTANDING_MAX: usize = 4;
 /// A station reads a recording at several hundred Mbit/s: a question that has no answer after this
 /// is asked again.
@@ -43,7 +43,7 @@ impl Questions {
         self.next += 1;
     }
 
-    /// Whether the station has as many questions as it may have.
+    /// Whether the station has the maximum number of questions.
     pub fn is_full(&self, station: &str) -> bool {
         self.of(station).count() >= OUTSTANDING_MAX
     }
@@ -64,7 +64,7 @@ impl Questions {
         self.open.remove(&number)
     }
 
-    /// The same, where it was put to this station.
+    /// The same, if it was put to this station.
     pub fn take_of(&mut self, number: u64, station: &str) -> Option<Asked> {
         let is_its = self.open.get(&number).is_some_and(|asked| asked.contact.station == station);
         is_its.then(|| self.open.remove(&number))?

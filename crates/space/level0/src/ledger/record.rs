@@ -44,8 +44,8 @@ struct Kept {
 #[derive(Serialize, Deserialize)]
 struct KeptFrame(u16, u8, u64, u64, i64, u64);
 
-/// Number; the first frame missing as a frame; frames missed; the frames before and after as
-/// microseconds and bits; how often asked; why no more is to be had; holes.
+/// Number; the first missing frame as a frame; number of missing frames; the frames before and
+/// after as microseconds and bits; number of requests; why no more are available; holes.
 #[derive(Serialize, Deserialize)]
 struct KeptGap(
     u64,
@@ -105,7 +105,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(ContactId, Contact), LedgerRecordErr
     contact.next_block = Seq(kept.next_block);
     contact.is_closed = kept.is_closed;
     contact.is_damaged = kept.is_damaged;
-    // A question that was open is put again, and may be the last.
+    // An open question is put again; it may be the last attempt.
     contact.said_last = kept.said_last;
     contact.next_gap = kept.next_gap;
     for one in &kept.newest {

@@ -6,10 +6,10 @@
 //! {"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}
 //! ```
 //!
-//! A span is: spacecraft, virtual channel, frame count of the first one missing, how many; when the
-//! frames around them were received (microseconds since 1970), and where they stand in the
-//! station's input (bits). An outcome, one for each span in its order, is how many frames were
-//! found and sent, and why not more.
+//! A span is: spacecraft, virtual channel, frame count of the first missing frame, number of
+//! frames; reception times of the frames around them (microseconds since 1970), and their positions
+//! in the station's input (bits). An outcome, one for each span in the same order, is the number of
+//! frames that were found and sent, and the reason for the others.
 
 use super::position::Place;
 use serde::{Deserialize, Serialize};
@@ -33,20 +33,20 @@ pub struct Ask {
     pub number: u64,
     /// The contact.
     pub contact: FlowId,
-    /// The station's name for the input that the contact came from.
+    /// The station's name for the input of the contact.
     pub channel: String,
     /// The name of its mission.
     pub mission: String,
-    /// Blocks of the contact came and were lost at the centre, or on the station's disk: the spool
-    /// may have them.
+    /// Blocks of the contact were lost at the centre or on the station's disk: the spool may have
+    /// them.
     pub is_damaged: bool,
-    /// Nothing more of this contact will be asked for.
+    /// There will be no more requests for this contact.
     pub is_last: bool,
     /// What is missing; at most [`SPANS_MAX`].
     pub spans: Vec<Span>,
 }
 
-/// Frames of one virtual channel, one after the other.
+/// Consecutive frames of one virtual channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// Spacecraft and virtual channel.
@@ -66,11 +66,11 @@ pub struct Span {
 pub struct GapAnswer {
     /// The question's number.
     pub number: u64,
-    /// For each span: how many frames are on their way, and why not all.
+    /// For each span: the number of frames on their way, and the reason for the others.
     pub outcomes: Vec<(u64, UnavailableReason)>,
 }
 
-/// Why frames are not to be had.
+/// Why frames are not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnavailableReason {
@@ -80,27 +80,28 @@ pub enum UnavailableReason {
     NoRecording,
     /// The recording has nothing of that time (any more).
     NotCovered,
-    /// The recording has the bits, and no frame could be made of them with the settings of
-    /// `[refill]`.
+    /// The recording has the bits, but they gave no frame with the settings of `[refill]`.
     NotDecodable,
-    /// The station's configuration says not to look.
+    /// The station's configuration disables the search.
     Disabled,
     /// The station has no such channel (any more).
     NoChannel,
     /// The station's disk refused.
     Refused,
-    /// The recording holds packets of a receiver (VITA 49), in which places of the stream are not
-    /// found again.
+    /// The recording has packets of a receiver (VITA 49), in which positions of the stream cannot
+    /// be found again.
     Packets,
-    /// The channel has several inputs: what all of them lost is not looked for in their recordings.
+    /// The channel has several inputs: frames that all of them lost are not searched in their
+    /// recordings.
     SeveralInputs,
     /// The station was asked several times and did not answer.
     NoAnswer,
-    /// The centre's configuration names no such station (any more).
+    /// The station is not in the centre's configuration (any more).
     NoStation,
-    /// Packets alone: all frames of the channel came, the spacecraft did not send the packets.
+    /// For packets only: all frames of the channel arrived; the spacecraft did not send the
+    /// packets.
     NotSent,
-    /// The frame count went on from somewhere else: more is missing than can be asked for.
+    /// The frame count jumped: more frames are missing than a request may have.
     TooMany,
 }
 
@@ -127,7 +128,7 @@ impl UnavailableReason {
     }
 }
 
-/// Why something said about gaps cannot be understood.
+/// Why a message about gaps cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a message about gaps cannot be read ({0}); install the same release at both ends")]
 pub struct TalkError(String);
@@ -182,7 +183,7 @@ impl Talk {
     /// From bytes of the far end.
     ///
     /// # Errors
-    /// They say nothing about gaps that this release understands.
+    /// The bytes are not a message about gaps that this release reads.
     pub fn decode(bytes: &[u8]) -> Result<Self, TalkError> {
         let wire = serde_json::from_slice(bytes).map_err(|error| TalkError(error.to_string()))?;
         let refused = |field: &str| TalkError(format!("`{field}` has a value it cannot have"));
@@ -229,7 +230,7 @@ impl Span {
 }
 
 impl WireSpan {
-    /// What it says; none where a field is wider than it may be, or the places are not in order.
+    /// The decoded message; none if a field is too wide, or the positions are not in order.
     fn read(&self) -> Option<Span> {
         let Self(scid, vcid, first, count, from_us, to_us, from_bit, to_bit) = *self;
         let channel = Channel { scid: Scid::new(scid)?, vcid: Vcid::new(vcid)? };

@@ -6,7 +6,7 @@ use skyhaul_ccsds::id::Channel;
 use skyhaul_units::{Duration, FlowId, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a gap is: when the frame before it was received, its contact, its number there.
+/// The key of a gap: reception time of the frame before it, contact, number there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GapKey {
     received: Utc,
@@ -24,8 +24,8 @@ impl GapKey {
 #[derive(Debug, Default)]
 pub(super) struct Unfilled(BTreeMap<Channel, BTreeSet<GapKey>>);
 
-/// Gaps looked at for one frame of another contact; of more that are open at one time, those asked
-/// for are filled by the refill.
+/// Most gaps checked for one frame of another contact; if more are open at one time, the refill
+/// fills those that are requested.
 const LOOKED_AT: usize = 256;
 
 impl Unfilled {
@@ -40,7 +40,7 @@ impl Unfilled {
         }
     }
 
-    /// Gaps of a channel, in other contacts than `except`, that begin no later than `until`, the
+    /// Gaps of a channel in contacts other than `except` that begin no later than `until`, the
     /// latest first.
     pub fn before(
         &self,

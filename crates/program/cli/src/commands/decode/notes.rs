@@ -52,9 +52,9 @@ impl PacketClocks {
     fn note(&self) -> Option<String> {
         let Jump { apid, days } = self.greatest?;
         Some(format!(
-            "packet times jump by a day or more {} times, at most by {days} days, there in \
-            application {}; \
-             Level-0 sets such packets aside: check the spacecraft's clock and the mission's time \
+            "packet times jump by a day or more {} times; the largest jump is {days} days, in \
+            application {}; Level-0 sets such packets aside: check the spacecraft's clock and the \
+            mission's time \
              code",
             self.jumps,
             apid.value()
@@ -82,9 +82,8 @@ pub fn notes(
     }
     if report.stray_frames > 0 {
         notes.push(format!(
-            "{} good frames are of spacecraft that have one frame each: undetected damage of \
-            headers is more likely than \
-             spacecraft; they count in the totals, and in no channel",
+            "{} good frames name a spacecraft that no other frame names: their headers probably \
+            have undetected damage; they count in the totals, but in no channel",
             report.stray_frames
         ));
     }

@@ -94,7 +94,7 @@ fn head(contact: &ContactPage<'_>, title: &str, html: &mut String) {
     let (class, sentence) = verdict::verdict(contact);
     let span = match contact.course.applications.span() {
         Some((first, last)) => format!("packet times {}", span(first, last)),
-        None => "no packet says a time".to_owned(),
+        None => "no packet has a time".to_owned(),
     };
     let _ = write!(
         html,
@@ -140,22 +140,20 @@ fn head(contact: &ContactPage<'_>, title: &str, html: &mut String) {
     }
     tables::inputs(contact, html);
     html.push_str(if contact.is_joined() {
-        "<p class=\"quiet\">The recordings do not say when they were received: everything is drawn \
-        over the frames taken of them, \
-         one after the other. Losses of lock and bit slips are those of all recordings.</p>\n"
+        "<p class=\"quiet\">The recordings have no reception times: the horizontal axis is the \
+        sequence of the frames taken from them. Losses of lock and bit slips are those of all \
+        recordings.</p>\n"
     } else {
-        "<p class=\"quiet\">The file does not say when it was received: everything is drawn over \
-        the place in the file, from \
-         its first to its last byte.</p>\n"
+        "<p class=\"quiet\">The file has no reception times: the horizontal axis is the position \
+        in the file, from the first to the last byte.</p>\n"
     });
 }
 
 fn foot(html: &mut String) {
     let _ = writeln!(
         html,
-        "<p class=\"quiet foot\">skyhaul {}. Missing frames are those that the counts of their \
-        virtual channels show; frames \
-         set aside are among them where their channel counts.</p>",
+        "<p class=\"quiet foot\">skyhaul {}. The frame counts of the virtual channels show the \
+        missing frames. In a channel that counts its frames, frames set aside are among them.</p>",
         env!("CARGO_PKG_VERSION")
     );
 }

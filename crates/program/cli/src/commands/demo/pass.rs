@@ -150,7 +150,7 @@ impl<'a> DemoNodes<'a> {
             if player.has_ended() {
                 passes.push((input.clone(), player.truth()?));
             } else {
-                troubles.push(format!("{input}: the station did not take its pass to the end"));
+                troubles.push(format!("{input}: the station did not read the whole pass"));
             }
         }
         self.end(&mut troubles);
@@ -180,10 +180,10 @@ impl<'a> DemoNodes<'a> {
             match node.end() {
                 Some(status) if status.success() => {}
                 Some(status) => {
-                    troubles.push(format!("the {name}, told to end, ended with {status}"));
+                    troubles.push(format!("the {name} was told to stop and ended with {status}"));
                 }
                 None => {
-                    troubles.push(format!("the {name} did not end when told to, and was killed"));
+                    troubles.push(format!("the {name} was told to stop, did not, and was killed"));
                 }
             }
         }

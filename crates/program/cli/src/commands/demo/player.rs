@@ -29,7 +29,13 @@ impl Player {
     pub fn start(source: PassSource, input: SocketAddr, rate: Rate) -> Result<Self, Failure> {
         let refused = |source| {
             let help = "read the station's log";
-            Failure::io("the station's input takes no connection", &input.to_string(), help, source)
+            Failure::io(
+                "the station's input does not accept the \
+                        connection",
+                &input.to_string(),
+                help,
+                source,
+            )
         };
         let stream = TcpStream::connect(input).map_err(refused)?;
         stream.set_write_timeout(Some(PATIENCE.to_std())).map_err(refused)?;
@@ -63,7 +69,7 @@ impl Player {
     /// The station broke off.
     pub fn truth(mut self) -> Result<ExpectedContact, Failure> {
         let broke = |reason: String| {
-            let what = format!("the station broke off a pass ({reason})");
+            let what = format!("the station closed the connection during a pass ({reason})");
             Failure::new(Exit::Environment, &what, "read the station's log")
         };
         let played = self.thread.take().map(JoinHandle::join);

@@ -116,8 +116,11 @@ impl Report {
         let on_disk: BTreeSet<_> =
             products.iter().map(|product| (&product.path, &product.sha256)).collect();
         if shown != on_disk {
-            differences
-                .push("the centre's list of products is not what lies in the folder".to_owned());
+            differences.push(
+                "the centre's list of products differs from the products in the \
+                      folder"
+                    .to_owned(),
+            );
         }
         let rss = RssReport {
             station: outcome.station.process.rss_peak_bytes,
@@ -126,7 +129,7 @@ impl Report {
         for (node, peak) in [("station", rss.station), ("centre", rss.centre)] {
             if ByteCount::new(peak) > RSS_LIMIT {
                 differences.push(format!(
-                    "the {node} had {} of memory, more than {RSS_LIMIT}",
+                    "the {node} used {} of memory, more than {RSS_LIMIT}",
                     ByteCount::new(peak)
                 ));
             }
@@ -203,7 +206,7 @@ fn products(
             Ok(sha256) if sha256 == file.sha256 => sha256,
             Ok(sha256) => {
                 differences.push(format!(
-                    "{place}: its digest is {sha256}, its account says {}",
+                    "{place}: its digest is {sha256}, but its account has {}",
                     file.sha256
                 ));
                 sha256

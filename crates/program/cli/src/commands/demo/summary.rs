@@ -148,15 +148,15 @@ fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let share = Probability::of(report.goodput_bps, report.offered_bps).as_f64() * 1e2;
         writeln!(
             out,
-            "  the passes offered {}, which does not fill the line; of that, {share:.1} % went \
-            across, its delay counted",
+            "  the passes offered {}, which does not fill the line; {share:.1} % of that rate went \
+            across, delay included",
             mega(report.offered_bps)
         )?;
     }
     writeln!(
         out,
-        "  {:.1} MB of {:.1} MB captured stayed off the line: markers, check symbols, and what \
-        packing saved",
+        "  {:.1} MB of {:.1} MB captured were not sent: markers, check symbols, and what \
+        compression saved",
         report.bytes_saved as f64 / 1e6,
         report.contacts.iter().map(|contact| contact.bytes_captured).sum::<u64>() as f64 / 1e6
     )?;
@@ -176,12 +176,12 @@ fn write_verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let contacts = report.contacts.len();
         return writeln!(
             out,
-            "\nevery frame arrived as it was captured: {frames} frames of {contacts} contacts, \
+            "\nevery frame arrived as captured: {frames} frames of {contacts} contacts, \
             {packets} packets in {} products",
             report.products.len()
         );
     }
-    writeln!(out, "\nnot as captured:")?;
+    writeln!(out, "\ndifferences from the capture:")?;
     report
         .differences
         .iter()
@@ -200,24 +200,24 @@ fn mega(bps: u64) -> String {
 
 /// The stages of a frame's way in their order.
 const STAGES: &[(&str, &str)] = &[
-    ("capture", "its last bit to its block closed"),
-    ("spool", "on the station's disk, and taken out for sending"),
+    ("capture", "from its last bit until its block is closed"),
+    ("spool", "until it is on the station's disk and read for sending"),
     ("queue", "until the first symbol is on the line"),
-    ("line", "until the last symbol sent once has arrived"),
-    ("repair", "until those lost have arrived too, and all blocks before"),
-    ("store", "on the centre's disk"),
-    ("total", "its last bit to the centre's disk"),
-    ("level0", "from there to its packets sorted in"),
+    ("line", "until the last symbol that was sent only once has arrived"),
+    ("repair", "until lost symbols and all earlier blocks have arrived too"),
+    ("store", "until it is on the centre's disk"),
+    ("total", "from its last bit to the centre's disk"),
+    ("level0", "from there until its packets are in order"),
 ];
 
 /// Why packets are set aside; they are kept with their bytes beside the product.
 const ASIDE: &[(&str, &str)] = &[
-    ("impossible_time", "whose time code cannot be a time"),
-    ("clock_jump", "whose time is years from the others'"),
-    ("no_time", "that have no time: the first packet of their group was before the recording"),
-    ("group_set_aside", "whose group began with a packet set aside"),
+    ("impossible_time", "with an invalid time code"),
+    ("clock_jump", "with a time that is years from the times of the others"),
+    ("no_time", "without a time: the first packet of their group was before the recording"),
+    ("group_set_aside", "in a group that begins with a packet set aside"),
     ("differs", "that differ from another of the same time, application and count"),
-    ("not_a_space_packet", "that are no space packets"),
+    ("not_a_space_packet", "that are not space packets"),
 ];
 
 /// Fill frames have a virtual channel of their own (CCSDS 732.0-B-4 4.1.2.3).

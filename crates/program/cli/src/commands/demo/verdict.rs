@@ -30,7 +30,7 @@ pub fn judge(input: &str, truth: &ExpectedContact, contacts: &[ContactRow]) -> V
         Some(truth.corrected_symbols),
     );
     found.count(
-        "blocks that a disk did not give back",
+        "blocks that could not be read from a disk",
         Some(contact.frames.damaged_blocks),
         Some(0),
     );
@@ -100,13 +100,13 @@ fn applications(
         }
         found.place = input.to_owned();
         if contact.packets.unlisted_aside > 0 {
-            let what = "packets set aside and not in any list";
+            let what = "packets set aside and not listed";
             found.count(what, Some(contact.packets.unlisted_aside), Some(lacking));
         }
     }
     found.place = input.to_owned();
     found.count("packets dropped as duplicates", Some(contact.packets.duplicates), Some(0));
-    found.count("packets dropped for want of room", Some(contact.packets.rejected), Some(0));
+    found.count("packets dropped for lack of space", Some(contact.packets.rejected), Some(0));
     if !contact.packets.balanced {
         found.say("a product's account does not balance".to_owned());
     }
@@ -195,16 +195,13 @@ mod tests {
             (|c| c.frames.missing += 1, "frames missing by their counters: 1 instead of 0"),
             (|c| c.frames.set_aside += 1, "frames set aside: 1 instead of 0"),
             (|c| c.frames.corrected_symbols += 1, "symbols corrected: 1 instead of 0"),
-            (|c| c.frames.damaged_blocks += 1, "did not give back: 1 instead of 0"),
+            (|c| c.frames.damaged_blocks += 1, "could not be read from a disk: 1 instead of 0"),
             (|c| c.frames.unaccounted = 2, "counts 2 frames more than arrived"),
             (|c| c.frames.sha256 = None, "digest of all frames: none instead of d3116831"),
             (|c| c.packets.duplicates = 1, "packets dropped as duplicates: 1 instead of 0"),
-            (|c| c.packets.rejected = 1, "packets dropped for want of room: 1 instead of 0"),
+            (|c| c.packets.rejected = 1, "packets dropped for lack of space: 1 instead of 0"),
             (|c| c.packets.balanced = false, "does not balance"),
-            (
-                |c| c.packets.unlisted_aside = 1,
-                "packets set aside and not in any list: 1 instead of 0",
-            ),
+            (|c| c.packets.unlisted_aside = 1, "packets set aside and not listed: 1 instead of 0"),
             (|c| c.frames.unreadable = 1, "frames that could not be read: 1 instead of 0"),
         ];
         for (change, sentence) in cases {

@@ -94,14 +94,14 @@ fn place(text: &str) -> Result<LinkEnd, String> {
     LinkEnd::ALL
         .into_iter()
         .find(|place| text == place.letter().to_string())
-        .ok_or_else(|| "it is a or b".to_owned())
+        .ok_or_else(|| "write a or b".to_owned())
 }
 
 fn direction(text: &str) -> Result<EmulatedDirection, String> {
     match text {
         "up" => Ok(EmulatedDirection::Up),
         "down" => Ok(EmulatedDirection::Down),
-        _ => Err("it is up or down".to_owned()),
+        _ => Err("write up or down".to_owned()),
     }
 }
 

@@ -22,7 +22,12 @@ pub fn list(out: &mut dyn Write) -> Result<(), Failure> {
             scenario.title
         )?;
     }
-    writeln!(out, "\nAll together take one processor about {}; several share them.", about(all))?;
+    writeln!(
+        out,
+        "\nAll together take about {} on one processor; several processors share the \
+                  work.",
+        about(all)
+    )?;
     Ok(())
 }
 

@@ -86,7 +86,7 @@ fn judge(outcomes: &[ScenarioResult<'_>]) -> Result<(), Failure> {
     }
     let mut what = format!("{} of {judged} bars are missed", judged - reached);
     if broken > 0 {
-        what = format!("{what}, and {broken} runs did not get to their end");
+        what = format!("{what}, and {broken} runs failed before their end");
     }
     let names = outcomes.iter().filter(|outcome| {
         let (judged, reached) = outcome.score();

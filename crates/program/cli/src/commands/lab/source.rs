@@ -19,8 +19,8 @@ pub fn find(name: &str) -> Result<Scenario, Failure> {
     let is_path = name.contains(['/', '.']) || std::path::Path::new(name).exists();
     if !is_path {
         let help =
-            "`skyhaul lab list` shows what there is; a file of your own is given by its path";
-        return Err(Failure::new(Exit::Usage, &format!("no scenario is called `{name}`"), help));
+            "choose a scenario of `skyhaul lab list`, or give the path of a file of your own";
+        return Err(Failure::new(Exit::Usage, &format!("there is no scenario `{name}`"), help));
     }
     Scenario::parse(&read(name)?, name).map_err(refused)
 }
@@ -38,7 +38,7 @@ fn read(name: &str) -> Result<String, Failure> {
         .map_err(unreadable)?;
     String::from_utf8(bytes).map_err(|_| {
         let help = "give the path of a scenario's file: TOML, in UTF-8";
-        Failure::new(Exit::Usage, "the scenario is no text", help).at(name)
+        Failure::new(Exit::Usage, "the scenario is not text", help).at(name)
     })
 }
 

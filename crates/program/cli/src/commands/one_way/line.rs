@@ -151,10 +151,11 @@ impl Expected {
             if *burst > 1 { format!("in bursts of {burst}") } else { "each alone".to_owned() };
         format!(
             "assumes: {} of datagrams lost, {bursts}\n\
-             repairs: {repairs} for each {sources} datagrams, dealt to {groups} groups: overhead \
+             repairs: {repairs} for each {sources} datagrams, distributed over {groups} groups: \
+             overhead \
              {:.1} %, sent within {:.3} s\n\
              carries: {:.3} Mbit/s of blocks\n\
-             leaves:  {} lost at most; asked for {}",
+             leaves:  {} lost at most; the limit is {}",
             percent(self.loss),
             self.overhead * 100.0,
             self.repaired_within_s,

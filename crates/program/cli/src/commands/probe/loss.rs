@@ -137,7 +137,7 @@ fn write_text(place: &str, found: &LossPattern, out: &mut dyn Write) -> io::Resu
     if let Some(first) = process.autocorrelation.first() {
         writeln!(
             out,
-            "autocorrelation {first:+.4} from one datagram to the next; {:.4} either way is chance",
+            "autocorrelation {first:+.4} from one datagram to the next; up to ±{:.4} is chance",
             process.autocorrelation_95
         )?;
     }

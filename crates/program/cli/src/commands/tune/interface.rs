@@ -39,20 +39,16 @@ fn mtu(interface: &Interface, line: &HostLine) -> SettingFinding {
         needs: if is_good {
             "no more".to_owned()
         } else {
-            format!(
-                "{JUMBO} bytes, if all of the \
-                                                                  way carries them"
-            )
+            format!("{JUMBO} bytes, if every hop of the line carries them")
         },
         state: if is_good { State::Good } else { State::Short },
-        why: "the work is for each packet: six times fewer of 9000 bytes. Both ends must have the \
-             same, or the receiver's buffers fill with air"
+        why: "the processor's work is per packet: with 9000 bytes there are six times fewer. Both \
+             ends must use the same size; otherwise the receiver's buffers are mostly empty space"
             .to_owned(),
         change: None,
         remedy: (!is_good).then(|| {
             format!(
-                "ip link set {} mtu {JUMBO}, after the network's people \
-                                           agreed",
+                "ip link set {} mtu {JUMBO}, once the operators of the network agree",
                 interface.name
             )
         }),
@@ -66,8 +62,8 @@ fn queue(name: &str, now: &str) -> SettingFinding {
         is: Some(now.to_owned()),
         needs: "fq or fq_codel".to_owned(),
         state: if is_good { State::Good } else { State::Short },
-        why: "fq sends each connection's packets evenly, as bbr wants; with others the kernel \
-             times them itself, at more cost"
+        why: "fq spaces the packets of each connection evenly, which bbr needs; without fq the \
+             kernel does it with timers, which costs more"
             .to_owned(),
         change: None,
         remedy: (!is_good).then(|| {
@@ -82,7 +78,9 @@ fn queue(name: &str, now: &str) -> SettingFinding {
 fn offload(name: &str, offload: &OffloadFeature, line: &HostLine) -> SettingFinding {
     let is_good = offload.is_on || line.rate < OFFLOAD_RATE;
     let remedy = if offload.is_fixed {
-        "this interface cannot; where it is a virtual machine's, ask for another kind".to_owned()
+        "this interface does not support it; in a virtual machine, use another type of \
+        interface"
+            .to_owned()
     } else {
         format!("ethtool -K {name} {} on", offload.name)
     };
@@ -91,7 +89,7 @@ fn offload(name: &str, offload: &OffloadFeature, line: &HostLine) -> SettingFind
         is: Some(if offload.is_on { "on" } else { "off" }.to_owned()),
         needs: if is_good { "no more" } else { "on" }.to_owned(),
         state: if is_good { State::Good } else { State::Short },
-        why: "many packets pass the kernel as one".to_owned(),
+        why: "the kernel processes many packets as one".to_owned(),
         change: None,
         remedy: (!is_good).then_some(remedy),
     }
@@ -121,9 +119,9 @@ fn ring(
         is: Some(format!("{} packets", ring.now)),
         needs: format!("{} packets", if is_good { ring.now } else { ring.most }),
         state: if is_good { State::Good } else { State::Short },
-        why:
-            "what comes while the processor is elsewhere waits here; beyond, the interface drops it"
-                .to_owned(),
+        why: "packets that arrive while the processor is busy wait here; if it is full, the \
+            interface drops them"
+            .to_owned(),
         change: None,
         remedy: (!is_good).then(|| format!("ethtool -G {name} {flag} {}", ring.most)),
     }
@@ -135,7 +133,7 @@ fn unasked(name: &str, what: &str, needs: &str, program: &str) -> SettingFinding
         is: None,
         needs: needs.to_owned(),
         state: State::Unknown,
-        why: format!("{program} is not installed or does not know it"),
+        why: format!("{program} is not installed, or does not show it"),
         change: None,
         remedy: None,
     }

@@ -27,7 +27,7 @@ impl Result<'_> {
         );
         writeln!(
             out,
-            "line{to}: {}{rate}, round trip {:.3} ms{trip}: {} under way when it is full",
+            "line{to}: {}{rate}, round trip {:.3} ms{trip}: {} in flight when it is full",
             line.rate,
             1e3 * line.round_trip.as_secs_f64(),
             line.in_flight()
@@ -101,12 +101,12 @@ fn in_words(reached: &Throughput) -> String {
     match reached.limit {
         Limit::Line => format!("{rate}: the line"),
         Limit::ReceiveBuffer => format!("{rate}: the receive buffer holds a window of {window}"),
-        Limit::SendBuffer => format!("{rate}: the send buffer holds {window} under way"),
+        Limit::SendBuffer => format!("{rate}: the send buffer holds {window} in flight"),
         Limit::NoWindowScaling => {
-            format!("{rate}: without window scaling a window has 64 KiB at the most")
+            format!("{rate}: without window scaling a window has at most 64 KiB")
         }
         Limit::GreatestWindow => {
-            format!("{rate}: the greatest window of TCP; use several connections")
+            format!("{rate}: the largest window of TCP; use several connections")
         }
         Limit::CongestionControl => format!("{rate}: the congestion controller, at this loss"),
     }

@@ -48,9 +48,8 @@ pub fn figure_of(contact: &ContactPage<'_>) -> String {
     let words = match off_the_line {
         0 => String::new(),
         bytes => format!(
-            "<p id=\"off-the-line\" class=\"quiet\">Markers and check symbols, {} of the bytes, \
-            stay off a station's line; what \
-             packing saves beside them, the station's status says.</p>",
+            "<p id=\"off-the-line\" class=\"quiet\">A station does not send the markers and check \
+            symbols, {} of the bytes. Its status shows what compression saves in addition.</p>",
             percent(bytes, whole)
         ),
     };

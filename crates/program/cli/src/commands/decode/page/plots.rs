@@ -22,7 +22,7 @@ impl Places {
         let unit_bits = 8.0 * factor as f64;
         let scale = Scale::up_to(contact.bits() as f64 / unit_bits);
         let place =
-            if contact.is_joined() { "place in the frames taken" } else { "place in the file" };
+            if contact.is_joined() { "frames taken, in sequence" } else { "place in the file" };
         Self { scale, unit_bits, name: format!("{place}, {unit}") }
     }
 
@@ -60,7 +60,13 @@ pub fn lock(contact: &ContactPage<'_>) -> String {
     let labels = ["lock", "marker", "polarity", "frames"].map(str::to_owned);
     let mut rows = Rows::new("Lock over the file", &labels, contact);
     if contact.is_bare() {
-        rows.span(0, 0..contact.bits(), NO_LOCK, "bare frames: what made them had lock");
+        rows.span(
+            0,
+            0..contact.bits(),
+            NO_LOCK,
+            "bare frames: the program that wrote them had \
+                                                 lock",
+        );
     }
     if contact.is_joined() && !contact.is_bare() {
         rows.span(0, 0..contact.bits(), NO_LOCK, "several recordings, each with its own lock");
@@ -104,14 +110,15 @@ pub fn lock(contact: &ContactPage<'_>) -> String {
     }
     mark_slips(&mut rows, contact);
     let legend = [
-        ("good", "as it should be"),
+        ("good", "correct"),
         ("warned", "wrong bits in the marker; inverted"),
         ("lost", "no marker found; set aside"),
     ];
     figure(
         "lock",
         FigureWidth::Page,
-        "Lock, markers, polarity and frames; a colour is as high as its share; dashed: bit slips",
+        "Lock, markers, polarity and frames; the height of a colour is its share; dashed lines: \
+        bit slips",
         &rows.finish(),
         &legend,
     )
@@ -158,7 +165,7 @@ pub fn gaps(contact: &ContactPage<'_>) -> String {
     let caption = match left {
         0 => "Gaps: share of frames missing, by virtual channel".to_owned(),
         _ => format!(
-            "Gaps: share of frames missing, by virtual channel (in the table, not here: {left})"
+            "Gaps: share of frames missing, by virtual channel ({left} more are in the table only)"
         ),
     };
     let legend = [("good", "frames came"), ("lost", "frames missing before these")];

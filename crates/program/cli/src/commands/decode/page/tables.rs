@@ -76,7 +76,7 @@ fn rows_of(
         let course = contact.course.channels.get(&channel).copied().unwrap_or_default();
         let carries = match (is_fill(contact, *number), counts.packets) {
             (true, _) => "fill",
-            (false, 0) if contact.mission.content(vcid) == Content::Opaque => "not looked at",
+            (false, 0) if contact.mission.content(vcid) == Content::Opaque => "not checked",
             (false, 0) => "no whole packet",
             (false, _) => "packets",
         };
@@ -190,7 +190,7 @@ pub fn changes(contact: &ContactPage<'_>, html: &mut String) {
     all.sort_by_key(|change| change.position);
     html.push_str("<section>\n<h2>Lock, slips, polarity</h2>\n");
     if all.is_empty() {
-        html.push_str("<p class=\"quiet\">Bare frames tell nothing of these.</p>\n</section>\n");
+        html.push_str("<p class=\"quiet\">Bare frames do not show these.</p>\n</section>\n");
         return;
     }
     html.push_str("<table id=\"changes\">\n");
@@ -240,7 +240,7 @@ pub fn gaps(contact: &ContactPage<'_>, html: &mut String) {
     if left > 0 {
         let _ = writeln!(
             html,
-            "<p class=\"quiet\">and {} more, none of them greater</p>",
+            "<p class=\"quiet\">and {} more, none of them larger</p>",
             grouped(left)
         );
     }

@@ -12,10 +12,8 @@ pub fn verdict(contact: &ContactPage<'_>) -> (&'static str, String) {
     if missing == 0 && report.uncorrectable_frames == 0 {
         let quality = match (report.corrected_frames, contact.is_checked() || report.ldpc.is_some())
         {
-            (0, true) => "came without error".to_owned(),
-            (0, false) => {
-                "are there; nothing in the file says whether they came without error".to_owned()
-            }
+            (0, true) => "have no errors".to_owned(),
+            (0, false) => "are present, without any check for errors".to_owned(),
             (corrected, _) => format!("are good, {} of them corrected", grouped(corrected)),
         };
         let class = if reception(contact).is_empty() { "pass" } else { "warn" };
@@ -38,7 +36,7 @@ pub fn verdict(contact: &ContactPage<'_>) -> (&'static str, String) {
         }
     };
     let gone = match missing {
-        0 => "none is missing by the channels' counts".to_owned(),
+        0 => "the channels' counts show no missing frames".to_owned(),
         missing => {
             let share = percent(missing, missing + report.good_frames);
             let of = if channels == 1 { "one virtual channel" } else { "the virtual channels" };
@@ -56,7 +54,7 @@ fn reception(contact: &ContactPage<'_>) -> String {
     for (count, what) in [
         (contact.stats.sync.losses, "lock was lost"),
         (contact.stats.sync.slips, "bits slipped"),
-        (turns, "the polarity turned to inverted"),
+        (turns, "the polarity became inverted"),
     ] {
         match count {
             0 => {}

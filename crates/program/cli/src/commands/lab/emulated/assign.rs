@@ -61,7 +61,7 @@ pub fn changed(
         config.insert(key.clone(), value);
     }
     serde_json::from_value(Value::Object(config)).map_err(|error| {
-        let what = format!("the link cannot become that: {error}");
+        let what = format!("the link cannot be changed: {error}");
         Failure::new(Exit::Usage, &what, "docs/how-to/emulator.md shows every key")
     })
 }

@@ -59,13 +59,12 @@ fn beyond(description: &LabDescription, emulation: &mut Emulation) -> Vec<String
     }
     match emulation.calibrate() {
         Ok(carried) if carried < asked => vec![format!(
-            "the links are to carry {asked}, but this machine now carries about {} in packets of \
-            1500 bytes; what you \
-             measure above that is the machine's limit, not the line's",
+            "the links are set to {asked}, but this machine carries only about {} in packets of \
+            1500 bytes; above that you measure the machine, not the line",
             Rate::from_mbps(carried.as_bps() / 1_000_000)
         )],
         Ok(_) => Vec::new(),
-        Err(error) => vec![format!("what this machine can carry is not known: {error}")],
+        Err(error) => vec![format!("the rate that this machine can carry is not known: {error}")],
     }
 }
 

@@ -133,7 +133,7 @@ impl<'a> PlanRunner<'a> {
                     None => {
                         self.fail(
                             "the far end is not a measuring receiver",
-                            "compare the releases",
+                            "install the same version at both ends",
                         );
                     }
                 }
