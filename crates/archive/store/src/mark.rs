@@ -3,7 +3,7 @@
 use crc_fast::{CrcAlgorithm, checksum};
 use skyhaul_units::BlockMark;
 
-/// The mark of a block as the spool holds it. Never that of a block that is not known.
+/// The mark of a block in the spool. It never equals the mark of an unknown block.
 pub fn mark(block: &[u8]) -> BlockMark {
     BlockMark(checksum(CrcAlgorithm::Crc64Nvme, block).max(1))
 }

@@ -1,5 +1,5 @@
-//! Files that appear whole or not at all: written under another name, synced, renamed, the
-//! directory synced.
+//! Files that appear complete or not at all: they are written under another name, synced and
+//! renamed, and the directory is synced.
 
 use crate::disk::{Disk, DiskFile, is_full, read_small};
 use crate::log::crc;
@@ -47,13 +47,13 @@ pub enum PublishError {
         /// The name.
         name: String,
     },
-    /// The device is full. Nothing appeared under the name; try again when there is room.
+    /// The device is full. There is no file under the name; try again when there is space.
     #[error("{path}: no space left; free space on this file system and try again")]
     Full {
         /// The file.
         path: String,
     },
-    /// The disk refused. Nothing appeared under the name.
+    /// A disk operation failed. There is no file under the name.
     #[error("{path}: cannot {action}: {source}; check the disk and the permissions")]
     Io {
         /// What was tried.
@@ -75,7 +75,8 @@ impl PublishError {
 }
 
 impl Publisher {
-    /// Takes a directory, made where absent; removes what an earlier process left half-written.
+    /// Opens a directory, which is created if absent; removes incomplete files of an earlier
+    /// process.
     ///
     /// # Errors
     /// [`PublishError::Io`] where the disk refuses.
@@ -91,7 +92,7 @@ impl Publisher {
         Ok(Self { disk, dir: dir.to_owned() })
     }
 
-    /// Begins a file. A name begun twice at the same time is one file.
+    /// Begins a file. Two files of one name at the same time are the same file.
     ///
     /// # Errors
     /// [`PublishError::Name`], [`PublishError::Full`], [`PublishError::Io`].
@@ -107,8 +108,8 @@ impl Publisher {
         Ok(Pending { file, name: name.to_owned(), buffer: Vec::new(), size: ByteCount::ZERO })
     }
 
-    /// Makes the file durable and gives it its name, replacing one that has it. Returns its path on
-    /// the disk.
+    /// Makes the file durable and renames it, which replaces a file of that name. Returns its path
+    /// on the disk.
     ///
     /// # Errors
     /// [`PublishError::Full`], [`PublishError::Io`]: the temporary file is removed, an older file
@@ -138,7 +139,7 @@ impl Publisher {
     /// Opens a published file.
     ///
     /// # Errors
-    /// [`PublishError::Io`] where there is none, or the disk refuses.
+    /// [`PublishError::Io`] if there is none, or a disk operation fails.
     pub fn read(&self, name: &str) -> Result<Arc<dyn DiskFile>, PublishError> {
         let path = format!("{}/{name}", self.dir);
         self.disk.open(&path).map_err(|error| PublishError::io("open the file", &path, error))
@@ -155,7 +156,7 @@ impl Pending {
         self.size
     }
 
-    /// Reads back what was written so far.
+    /// Reads back the bytes written so far.
     ///
     /// # Errors
     /// What the operating system said.
@@ -182,7 +183,7 @@ impl Write for Pending {
             return Ok(());
         }
         if let Err(error) = self.file.append(&self.buffer) {
-            // Nothing may be written twice: the buffer goes on from where it began.
+            // No byte may be written twice: the buffer continues from its beginning.
             self.file.truncate(done)?;
             return Err(error);
         }
@@ -191,7 +192,7 @@ impl Write for Pending {
     }
 }
 
-/// One write to the operating system: large enough that its cost does not show.
+/// One write to the operating system: so large that its cost does not matter.
 const BUFFER: ByteCount = ByteCount::kib(256);
 const TEMPORARY: &str = ".part";
 
@@ -209,9 +210,9 @@ pub(crate) struct State {
     pub is_damaged: bool,
 }
 
-/// Replaces a small state file in one step. It holds the same twice, so that damage of one copy
-/// costs nothing: magic and version, checksum, then `body`. Never two files: one of them might be
-/// older.
+/// Replaces a small state file in one step. It has two copies of the same, so that damage of one
+/// loses nothing: magic and version, checksum, then `body`. Two files would not do, because one of
+/// them might be older.
 pub(crate) fn save_state(disk: &dyn Disk, dir: &str, name: &str, body: &[u8]) -> io::Result<()> {
     let (temporary, path) = (format!("{dir}/.{name}{TEMPORARY}"), format!("{dir}/{name}"));
     let bytes = [&STATE_MAGIC[..], &crc(&[body]).to_be_bytes(), body].concat().repeat(2);
@@ -227,7 +228,7 @@ pub(crate) fn save_state(disk: &dyn Disk, dir: &str, name: &str, body: &[u8]) ->
     disk.sync_dir(dir)
 }
 
-/// Reads what `save_state` wrote; `None` where there is no such file.
+/// Reads the result of `save_state`; `None` if there is no such file.
 pub(crate) fn load_state(disk: &dyn Disk, path: &str) -> io::Result<Option<State>> {
     let bytes = match read_small(disk, path, STATE_LARGEST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

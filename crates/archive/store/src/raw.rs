@@ -9,14 +9,14 @@
 //! DIR/00000000000067108352.idx
 //! ```
 //!
-//! A [`RawRecorder`] gathers what comes within 10 ms and appends it to the newest stretch, the
-//! bytes before their entry. At any instant the power may go: opening again cuts the newest stretch
-//! behind its last whole piece. The oldest stretches go, whole, where the recording is too large or
-//! too old. A [`RawReader`] reads any span of time or of bytes, also while the recording goes on in
-//! another process.
+//! A [`RawRecorder`] collects the bytes received within 10 ms and appends them to the newest
+//! stretch, the bytes before their entry. The power may fail at any instant: opening cuts the
+//! newest stretch after its last complete piece. If the recording is too large or too old, the
+//! oldest stretches are removed as a whole. A [`RawReader`] reads any span of time or of bytes,
+//! also while another process continues the recording.
 //!
-//! Memory: 40 bytes a stretch, and what is gathered; a reader one index (32 MiB at most) and one
-//! piece.
+//! Memory: 40 bytes for each stretch, and the bytes collected; a reader has one index (32 MiB at
+//! most) and one piece.
 
 mod index;
 mod reader;
@@ -34,19 +34,19 @@ use std::sync::Arc;
 
 pub use reader::{RawExtent, RawPiece, RawPieces, RawReader, RawSpan};
 
-/// What may be set of a recording.
+/// The settings of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawConfig {
-    /// A stretch is closed before it grows beyond this; space is given back in whole stretches.
-    /// Default 64 MiB: 34 s at 15 Mbit/s.
+    /// A stretch is closed before it grows beyond this; space is freed in whole stretches. Default
+    /// 64 MiB: 34 s at 15 Mbit/s.
     pub segment_size: ByteCount,
-    /// What all stretches together may fill, with their indexes. Default 64 GB: nine hours of 15
+    /// The space for all stretches together, with their indexes. Default 64 GB: nine hours of 15
     /// Mbit/s. At least two stretches.
     pub max_size: ByteCount,
     /// How long a recording is kept. Default 7 days.
     pub retention: Duration,
-    /// What is left free on the file system. Default 256 MiB, four times what a spool leaves: the
-    /// recording stops before the spool does.
+    /// The space that stays free on the file system. Default 256 MiB, four times the reserve of a
+    /// spool: the recording stops before the spool does.
     pub reserve: ByteCount,
 }
 
@@ -64,7 +64,7 @@ impl Default for RawConfig {
 /// Why a recording cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RawError {
-    /// No room. What was to be written is not recorded; later pieces are, when space returns.
+    /// No space. The present bytes are not recorded; later pieces are, when there is space.
     #[error(
         "no space for the recording: {available} available, {reserve} of it reserved for the \
         spool; free space on the state folder's file system, or lower raw_size"
@@ -98,7 +98,7 @@ impl RawError {
         Self::Io { path: path.to_owned(), source }
     }
 
-    /// Whether it ends by itself when space returns.
+    /// Whether the error ends by itself when there is space.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Full { .. } => true,
@@ -111,11 +111,11 @@ impl RawError {
 /// What a piece is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RawKind {
-    /// Bytes of a stream: where a piece ends has no meaning.
+    /// Bytes of a stream: the ends of pieces have no meaning.
     Stream,
     /// One datagram.
     Datagram,
-    /// Nothing: whoever sent ended a transmission here.
+    /// No bytes: the sender ended a transmission here.
     Break,
 }
 
@@ -124,14 +124,14 @@ pub enum RawKind {
 pub struct RawStamp {
     /// When the last of them was received; kept to the microsecond.
     pub received: Utc,
-    /// The input's own count of the first of them. Where it does not go on, something was not
-    /// recorded, or the input began anew.
+    /// The input's own count of the first of them. If it does not continue, some bytes were not
+    /// recorded, or the input began again.
     pub input: u64,
     /// What they are.
     pub kind: RawKind,
 }
 
-/// What became of a recording so far.
+/// The counts of a recording so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawStats {
     /// Bytes recorded since it was opened.
@@ -140,7 +140,7 @@ pub struct RawStats {
     pub dropped: ByteCount,
     /// What data and indexes fill.
     pub disk: ByteCount,
-    /// Stretches given up for age or size since it was opened.
+    /// Stretches removed for age or size since it was opened.
     pub removed: u64,
 }
 
@@ -153,12 +153,12 @@ pub struct RawRecorder {
     closed: VecDeque<Stretch>,
     active: Option<Active>,
     gathered: Gathered,
-    /// The place of the next byte in the recording.
+    /// The position of the next byte in the recording.
     next: u64,
     stats: RawStats,
 }
 
-/// A stretch that is not written any more.
+/// A stretch that is no longer written.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     start: u64,
@@ -176,7 +176,7 @@ struct Active {
     entries: u64,
     newest: Utc,
     is_synced: bool,
-    /// A write failed and may have left something behind the last whole piece.
+    /// A write failed and may have left bytes after the last complete piece.
     is_torn: bool,
 }
 
@@ -187,18 +187,18 @@ struct Gathered {
     pieces: Vec<(RawStamp, usize)>,
 }
 
-/// What comes within this is written at once, and is one piece where it is of a stream: the grain
-/// of a replay's timing.
+/// Bytes received within this time are written together, and of a stream they form one piece: the
+/// resolution of a replay's timing.
 const GRAIN: Duration = Duration::from_millis(10);
-/// Written at once at most: 10 ms at 200 Mbit/s.
+/// Most bytes written together: 10 ms at 200 Mbit/s.
 const GATHER: usize = 256 << 10;
 
 impl RawRecorder {
-    /// Goes on with the recording in the folder `dir` of `disk`, made where absent. What a power
-    /// cut left at its end is cut.
+    /// Continues the recording in the folder `dir` of `disk`, which is created if absent. An
+    /// incomplete end after a power cut is cut off.
     ///
     /// # Errors
-    /// The configuration cannot work; the disk refuses.
+    /// The configuration is not possible, or a disk operation fails.
     pub fn open(disk: Arc<dyn Disk>, dir: &str, config: RawConfig) -> Result<Self, RawError> {
         let RawConfig { max_size, segment_size, .. } = config;
         if max_size < segment_size + segment_size {
@@ -227,12 +227,11 @@ impl RawRecorder {
         Ok(recorder)
     }
 
-    /// Takes bytes that were received at once; none for a break. They are gathered, and written 10
-    /// ms later or by
-    /// [`Self::flush`].
+    /// Takes bytes that were received together; none for a break. They are collected, and written
+    /// 10 ms later or by [`Self::flush`].
     ///
     /// # Errors
-    /// What was gathered cannot be written and is dropped; later bytes may be.
+    /// The collected bytes cannot be written and are dropped; later bytes may be written.
     pub fn append(&mut self, stamp: RawStamp, bytes: &[u8]) -> Result<(), RawError> {
         let first = self.gathered.pieces.first().map(|(stamp, _)| stamp.received);
         let is_over = first.is_some_and(|first| stamp.received.since(first) >= GRAIN);
@@ -254,7 +253,7 @@ impl RawRecorder {
     /// Writes what is gathered.
     ///
     /// # Errors
-    /// It cannot be written and is dropped; what was written before stays as it is.
+    /// The bytes cannot be written and are dropped; earlier ones stay as they are.
     pub fn flush(&mut self) -> Result<(), RawError> {
         let gathered = std::mem::take(&mut self.gathered);
         if gathered.pieces.is_empty() {
@@ -279,14 +278,14 @@ impl RawRecorder {
         let Some(active) = self.active.as_mut().filter(|active| !active.is_synced) else {
             return Ok(());
         };
-        // The bytes first: an entry promises that they are there.
+        // The bytes first, because an entry means that they are there.
         let synced = active.data.sync().and_then(|()| active.index.sync());
         synced.map_err(|source| RawError::io(&data_path(&self.dir, active.start), source))?;
         active.is_synced = true;
         Ok(())
     }
 
-    /// Gives up stretches that are older than the retention at `now`.
+    /// Removes stretches that are older than the retention at `now`.
     ///
     /// # Errors
     /// The disk refuses.
@@ -308,7 +307,7 @@ impl RawRecorder {
         self.stats
     }
 
-    /// Bytes that come in and are not given to it, so that its account is whole.
+    /// Counts received bytes that are not passed to it, so that its account is complete.
     pub fn count_dropped(&mut self, bytes: ByteCount) {
         self.stats.dropped += bytes;
     }
@@ -357,7 +356,7 @@ impl RawRecorder {
         let data = active.data.append(&gathered.bytes);
         if let Err(source) = data.and_then(|()| active.index.append(&index)) {
             active.is_torn = true;
-            // Where that is refused too, it is tried again before the next write.
+            // If that fails too, it is tried again before the next write.
             let _ = active.cut_back();
             return Err(RawError::io(&data_path(&self.dir, active.start), source));
         }
@@ -411,7 +410,8 @@ impl RawRecorder {
     }
 
     fn remove(&self, start: u64) -> Result<(), RawError> {
-        // The index first: bytes without one are nothing, an entry without bytes would be a lie.
+        // The index first: bytes without an entry are ignored, but an entry without bytes would be
+        // wrong.
         for path in [index_path(&self.dir, start), data_path(&self.dir, start)] {
             match self.disk.remove(&path) {
                 Ok(()) => {}
@@ -422,14 +422,14 @@ impl RawRecorder {
         Ok(())
     }
 
-    /// Takes back a stretch with nothing in it, durably: come back after a power cut, it would
-    /// stand where the one before it had gone on.
+    /// Removes an empty stretch durably: if it came back after a power cut, it would overlap the
+    /// continuation of the one before it.
     fn unmake(&self, start: u64) -> Result<(), RawError> {
         self.remove(start)?;
         self.disk.sync_dir(&self.dir).map_err(|source| RawError::io(&self.dir, source))
     }
 
-    /// Takes over a stretch that an earlier run closed.
+    /// Adopts a stretch that an earlier run closed.
     fn adopt(&mut self, listed: &Listed) -> Result<(), RawError> {
         let newest = match listed.index {
             Some(_) => {
@@ -439,19 +439,19 @@ impl RawRecorder {
             None => None,
         };
         let size = listed.data.unwrap_or_default() + listed.index.unwrap_or_default();
-        // Of one that tells no time nothing can be read: it goes first.
+        // A stretch without a time cannot be read: it is removed first.
         let newest = newest.unwrap_or(Utc::from_micros(i64::MIN));
         self.closed.push_back(Stretch { start: listed.start, size, newest });
         Ok(())
     }
 
-    /// Goes on with the newest stretch, cut behind its last whole piece.
+    /// Continues the newest stretch, cut after its last complete piece.
     fn go_on(&mut self, listed: &Listed) -> Result<(), RawError> {
         let start = listed.start;
         self.next = start;
         if listed.data.is_none() || listed.index.is_none_or(|size| size < ByteCount::of(HEAD.len()))
         {
-            // The power went while it was made.
+            // The power failed while it was created.
             return self.unmake(start);
         }
         let entries = read_index(&*self.disk, &self.dir, start)?;
@@ -503,10 +503,10 @@ impl RawRecorder {
 }
 
 impl Active {
-    /// Takes back what a failed write left.
+    /// Removes the rest of a failed write.
     fn cut_back(&mut self) -> io::Result<()> {
         if self.is_torn {
-            // The index first: an entry promises that its bytes are there.
+            // The index first, because an entry means that its bytes are there.
             self.index.truncate(index_size(self.entries))?;
             self.data.truncate(ByteCount::new(self.length))?;
             self.is_torn = false;

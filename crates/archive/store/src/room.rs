@@ -10,7 +10,7 @@ pub(crate) struct Room {
     pub disk: Arc<dyn Disk>,
     /// What the store may fill.
     pub max_size: ByteCount,
-    /// What is left free on the file system.
+    /// The space that stays free on the file system.
     pub reserve: ByteCount,
 }
 
@@ -23,9 +23,9 @@ pub(crate) struct Shortage {
 }
 
 impl Room {
-    /// What may still be written where the store fills `used`.
+    /// The bytes that may still be written if the store uses `used`.
     pub fn available(&self, used: ByteCount) -> ByteCount {
-        // Where the disk does not say what is free, the append finds out.
+        // If the disk does not report its free space, the append finds out.
         let free =
             self.disk.free_space().map_or(ByteCount::new(u64::MAX), |free| free - self.reserve);
         free.min(self.max_size - used)

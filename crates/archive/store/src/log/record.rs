@@ -24,8 +24,8 @@ use crate::{FlowId, Seq};
 use skyhaul_units::wire::ByteReader;
 use skyhaul_units::{ByteCount, Utc};
 
-/// The largest payload: four times the largest block that a station gathers. It bounds what a
-/// reader holds in memory.
+/// The largest payload: four times the largest block that a station makes. It bounds the memory of
+/// a reader.
 pub const MAX_PAYLOAD: ByteCount = ByteCount::mib(1);
 
 /// The first bytes of every header, without the version.
@@ -36,7 +36,7 @@ pub(crate) const VERSION: u8 = 2;
 pub(crate) enum Kind {
     /// What the caller handed over.
     Block,
-    /// Says that everything before it is durable; written after a sync when nothing else follows.
+    /// Shows that everything before it is durable; written after a sync if no other record follows.
     Mark,
     /// The segment's summary, its last record.
     Seal,
@@ -85,8 +85,8 @@ impl Header {
         ByteCount::of(payload.len()) == self.length && crc(&[payload]) == self.payload_crc
     }
 
-    /// The version of the header at `offset` of `segment`, where these bytes are one. Every version
-    /// keeps the place and the reach of the header's checksum.
+    /// The version of the header at `offset` of `segment`, if these bytes are one. Every version
+    /// keeps the place and the range of the header's checksum.
     pub fn version(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: ByteCount) -> Option<u8> {
         let intact =
             bytes[..2] == MAGIC && number32(bytes, 4) == header_crc(bytes, segment, offset);
@@ -98,7 +98,7 @@ impl Header {
         ByteCount::new(u64::from(number32(bytes, 16)))
     }
 
-    /// The header at `offset` of `segment`, where these bytes are one.
+    /// The header at `offset` of `segment`, if these bytes are one.
     pub fn decode(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: ByteCount) -> Option<Self> {
         if bytes[..3] != [MAGIC[0], MAGIC[1], VERSION] {
             return None;

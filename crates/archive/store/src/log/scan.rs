@@ -1,10 +1,10 @@
 //! Scans a segment file that may be torn or damaged.
 //!
-//! A record that does not check is one of two things. Either it never became durable: a power cut
-//! tore it, and what lies behind it was not durable either, so the file is cut there. Or it was
-//! durable and the disk damaged it: then what lies behind counts, and only the damaged part is
-//! stepped over. Later records tell which, because each says how much of the segment was durable
-//! when it was written.
+//! An invalid record has one of two causes. Either it never became durable: a power cut tore it,
+//! and the data after it was not durable either, so the file is cut there. Or it was durable and
+//! the disk damaged it: then the data after it is valid, and only the damaged part is skipped.
+//! Later records show which, because each has the length of the segment that was durable when it
+//! was written.
 
 use super::checksum::HEADER_LEN;
 use super::guard::{self, COPY_MAGIC};
@@ -16,7 +16,7 @@ use skyhaul_units::ByteCount;
 use std::io;
 use std::ops::Range;
 
-/// What is known of the file before it is read.
+/// The state of the file before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// It was synced to its end: a later segment exists.
@@ -31,23 +31,23 @@ pub(crate) struct Scan {
     pub summary: SegmentSummary,
     /// Whether a seal ends it.
     pub sealed: bool,
-    /// Damaged stretches of durable data: what became of them, offset and length.
+    /// Damaged stretches of durable data: the result, the offset and the length.
     pub damaged: Vec<(DamageFate, ByteCount, ByteCount)>,
-    /// What is valid ends here; the rest never became durable.
+    /// The end of the valid data; the rest never became durable.
     pub end: ByteCount,
     /// The file's length.
     pub file: ByteCount,
     /// Where the last block ends.
     pub last_block_end: ByteCount,
-    /// The first bytes are of this other version of the format.
+    /// The first bytes are of another version of the format, this one.
     pub other_version: Option<u8>,
 }
 
 /// One step through a file.
 pub(crate) enum Step {
-    /// A record that checks, perhaps after it was mended; its payload is in the caller's buffer.
+    /// A valid record, perhaps after it was mended; its payload is in the caller's buffer.
     Record(Header, Condition),
-    /// Nothing valid before this offset, and what became of what was there.
+    /// No valid record before this offset, and the result for the bytes there.
     DamagedRange(DamageFate, ByteCount),
     /// The limit is reached.
     End,
@@ -70,13 +70,13 @@ pub(crate) struct Walker<'a> {
 }
 
 impl Walker<'_> {
-    /// The header at `offset`, where one is there and the whole record lies before the limit.
+    /// The header at `offset`, if there is one and the whole record is before the limit.
     pub fn header(&self, offset: ByteCount) -> Option<Header> {
         self.header_of(offset, self.bytes(offset)?)
     }
 
-    /// Where nothing valid stands at `offset`: the next place with a record, and its header where
-    /// that is known by its copy alone. That may be `offset` itself.
+    /// If there is no valid header at `offset`: the next position with a record, and its header if
+    /// only the copy of it is valid. The position may be `offset` itself.
     pub fn beyond(&self, offset: ByteCount) -> (ByteCount, Option<Header>) {
         let next = self.next_header(offset + ByteCount::new(1));
         let copy = self.find(offset + ByteCount::of(HEADER_LEN)..next, COPY_MAGIC, |at| {
@@ -85,7 +85,7 @@ impl Walker<'_> {
         copy.map_or((next, None), |(start, header)| (start, Some(header)))
     }
 
-    /// The header whose copy is at `at`, and where its record begins.
+    /// The header whose copy is at `at`, and the beginning of its record.
     fn copied(&self, at: ByteCount) -> Option<(ByteCount, Header)> {
         let mut bytes = self.bytes(at)?;
         bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
@@ -96,8 +96,8 @@ impl Walker<'_> {
         Some((start, header))
     }
 
-    /// Reads the payload of the record at `offset` into `payload`; `None` where it neither checks
-    /// nor can be mended.
+    /// Reads the payload of the record at `offset` into `payload`; `None` if it is invalid and
+    /// cannot be mended.
     pub fn payload(
         &self,
         offset: ByteCount,
@@ -127,12 +127,12 @@ impl Walker<'_> {
 
     fn bytes(&self, at: ByteCount) -> Option<[u8; HEADER_LEN]> {
         let mut bytes = [0; HEADER_LEN];
-        // A sector that cannot be read is damage like any other: found, reported, mended or stepped
-        // over.
+        // A sector that cannot be read is damage like any other: found, reported, mended or
+        // skipped.
         (self.file.read_at(&mut bytes, at).unwrap_or(0) == HEADER_LEN).then_some(bytes)
     }
 
-    /// Reads what can be read; sectors that cannot be are zeros.
+    /// Reads the sectors that can be read; the others are zeros.
     fn read(&self, buffer: &mut [u8], offset: ByteCount) -> usize {
         if let Ok(read) = self.file.read_at(buffer, offset) {
             return read;
@@ -144,7 +144,7 @@ impl Walker<'_> {
         buffer.len()
     }
 
-    /// The record at `offset`, checked wholly, or where the next header is.
+    /// The record at `offset`, with all checks, or the position of the next header.
     pub fn step(&self, offset: ByteCount, payload: &mut Vec<u8>) -> Step {
         if offset >= self.limit {
             return Step::End;
@@ -171,7 +171,7 @@ impl Walker<'_> {
         at.unwrap_or(self.limit)
     }
 
-    /// The first offset within the range where `mark` stands and `look` finds something.
+    /// The first offset within the range that has `mark`, and for which `look` returns a value.
     fn find<T>(
         &self,
         within: Range<ByteCount>,
@@ -197,8 +197,8 @@ impl Walker<'_> {
     }
 }
 
-/// What a damaged stretch of this length can have been: where no more than a header fits, a mark,
-/// which is a help and nothing more. A block has its header twice, and a seal ends a file.
+/// What a damaged stretch of this length can have been: if no more than a header fits, a mark,
+/// which is not essential. A block has its header twice, and a seal is at the end of a file.
 pub(crate) fn fate(length: ByteCount) -> DamageFate {
     if length == ByteCount::of(HEADER_LEN) { DamageFate::Mended } else { DamageFate::SteppedOver }
 }
@@ -249,7 +249,7 @@ pub(crate) fn scan(file: &dyn DiskFile, segment: SegmentNo, trust: Trust) -> io:
     Ok(scan)
 }
 
-/// The summary of a sealed segment, read from the file's end; `None` where no seal is there.
+/// The summary of a sealed segment, read from the file's end; `None` without a seal.
 pub(crate) fn read_seal(
     file: &dyn DiskFile,
     segment: SegmentNo,
@@ -270,8 +270,8 @@ pub(crate) fn read_seal(
     Ok(found.and_then(|_| SegmentSummary::decode(&payload, at)))
 }
 
-/// How far the file was durable, by what its records say. A record's header counts where its
-/// payload is torn: what it says was true when it was written. Nothing lies behind a seal.
+/// The length of the file that was durable, by its records. The header of a record with a torn
+/// payload counts too: it was right when it was written. There is no data after a seal.
 fn proven_durable(walker: &Walker<'_>) -> ByteCount {
     let mut proven = ByteCount::ZERO;
     let mut offset = ByteCount::ZERO;
@@ -298,7 +298,7 @@ fn other_version(walker: &Walker<'_>) -> Option<u8> {
     version.filter(|version| *version != VERSION)
 }
 
-/// What a disk reads or fails to read at once, at the least.
+/// The smallest unit that a disk reads or fails to read.
 const SECTOR: usize = 512;
-/// How much is read at once while looking for the next record.
+/// The amount read at once during the search for the next record.
 const SEARCH_WINDOW: usize = 64 << 10;

@@ -38,7 +38,7 @@ pub(super) struct Active {
     pub summary: SegmentSummary,
     /// Where the last block ends.
     pub last_block_end: ByteCount,
-    /// A failed append could not be taken back yet: the file is longer than what is valid.
+    /// A failed append could not be undone yet: the file is longer than its valid data.
     pub ragged: bool,
 }
 
@@ -66,19 +66,19 @@ impl Segments {
         self.sealed.insert(number, Sealed { summary, file });
     }
 
-    /// What the next append of this payload may add to the files: the record, and a seal where one
-    /// is due.
+    /// The bytes that the next append of this payload may add to the files: the record, and a seal
+    /// if one is due.
     pub fn growth(&self, payload: ByteCount) -> ByteCount {
         let seal =
             self.active.as_ref().map_or(ByteCount::ZERO, |active| active.summary.seal_size());
         block_size(payload) + seal
     }
 
-    /// Removes a sealed segment; nothing happens where there is none of this number. Follow with
+    /// Removes a sealed segment; no effect if there is none of this number. Then call
     /// [`Self::sync_removals`].
     ///
     /// # Errors
-    /// [`LogError::Io`] where the disk refuses; the segment is still there.
+    /// [`LogError::Io`] if a disk operation fails; the segment is still there.
     pub fn remove(&mut self, segment: SegmentNo) -> Result<ByteCount, LogError> {
         let Some(sealed) = self.sealed.get(&segment) else {
             return Ok(ByteCount::ZERO);
@@ -94,7 +94,7 @@ impl Segments {
     /// Makes removals durable.
     ///
     /// # Errors
-    /// [`LogError::Io`] where the disk refuses: after a power cut, removed segments may be there
+    /// [`LogError::Io`] if a disk operation fails: after a power cut, removed segments may be there
     /// again.
     pub fn sync_removals(&mut self) -> Result<(), LogError> {
         self.disk
@@ -108,7 +108,7 @@ impl Segments {
         self.sealed_size + active
     }
 
-    /// What the sealed segments hold, oldest first.
+    /// The summaries of the sealed segments, oldest first.
     pub fn sealed(&self) -> impl DoubleEndedIterator<Item = (SegmentNo, &SegmentSummary)> {
         self.sealed.iter().map(|(number, sealed)| (*number, &sealed.summary))
     }
@@ -118,7 +118,7 @@ impl Segments {
         self.sealed.get(&segment).map(|sealed| &sealed.summary)
     }
 
-    /// What the active segment holds, durable or not; `None` between two segments.
+    /// The summary of the active segment, durable or not; `None` between two segments.
     pub fn active(&self) -> Option<(SegmentNo, &SegmentSummary)> {
         self.active.as_ref().map(|active| (active.number, &active.summary))
     }
@@ -132,7 +132,7 @@ impl Segments {
         format!("{}/{}", self.dir, file_name(segment))
     }
 
-    /// Begins a segment where none grows. The file's name is durable when this returns.
+    /// Begins a segment if none is active. The file's name is durable when this returns.
     pub(super) fn make_active(&mut self) -> Result<(), LogError> {
         if self.active.is_some() {
             return Ok(());
@@ -169,7 +169,7 @@ impl Active {
             || (self.summary.size + total <= config.segment_size && self.summary.has_room_for(flow))
     }
 
-    /// Cuts off what a failed append left.
+    /// Cuts off the rest of a failed append.
     pub fn smooth(&mut self) -> io::Result<()> {
         if self.ragged {
             self.tail.file.truncate(self.summary.size)?;

@@ -1,4 +1,4 @@
-//! The summary of a segment without payloads: all that is kept in memory of a sealed one.
+//! The summary of a segment without payloads: all that memory keeps of a sealed one.
 
 use super::SegmentNo;
 use super::checksum::HEADER_LEN;
@@ -11,7 +11,7 @@ use skyhaul_units::{ByteCount, Utc};
 pub struct SegmentSummary {
     /// One entry a flow, ascending; at most 512.
     pub flows: Vec<FlowSpan>,
-    /// The part of the file that records fill, marks included and seal excluded.
+    /// The part of the file with records, marks included and seal excluded.
     pub size: ByteCount,
 }
 
@@ -53,7 +53,7 @@ const SPAN_LEN: usize = 52;
 const TRAILER_LEN: usize = 8;
 
 impl SegmentSummary {
-    /// When the newest record was written; `None` where there is none.
+    /// When the newest record was written; `None` without a record.
     pub fn last_written(&self) -> Option<Utc> {
         self.flows.iter().map(|span| span.last_written).max()
     }
@@ -97,7 +97,7 @@ impl SegmentSummary {
         ByteCount::of(HEADER_LEN + self.flows.len() * SPAN_LEN + TRAILER_LEN)
     }
 
-    /// The seal's payload: the spans, then where the seal begins, so that it is found from the
+    /// The seal's payload: the spans, then the offset of the seal, so that it is found from the
     /// file's end.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.flows.len() * SPAN_LEN + TRAILER_LEN);
@@ -117,7 +117,7 @@ impl SegmentSummary {
         bytes
     }
 
-    /// Reads a seal's payload; `None` where it is not one of a segment of this size.
+    /// Reads a seal's payload; `None` if it is not one of a segment of this size.
     pub(crate) fn decode(payload: &[u8], size: ByteCount) -> Option<Self> {
         let (spans, trailer) = payload.split_at_checked(payload.len().checked_sub(TRAILER_LEN)?)?;
         if trailer != size.as_u64().to_be_bytes() || spans.len() % SPAN_LEN != 0 {
@@ -153,7 +153,7 @@ pub(crate) fn file_name(segment: SegmentNo) -> String {
     format!("{:016x}{SUFFIX}", segment.0)
 }
 
-/// The segment that a file name stands for.
+/// The segment of a file name.
 pub(crate) fn parse_file_name(name: &str) -> Option<SegmentNo> {
     let digits = name.strip_suffix(SUFFIX)?;
     let number = u64::from_str_radix(digits, 16).ok().map(SegmentNo)?;

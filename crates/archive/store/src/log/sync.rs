@@ -1,7 +1,8 @@
 //! Group commit: one sync makes everything durable that was appended before it began.
 //!
-//! A sync may take long, so it can run on another thread: [`Log::sync_handle`] there,
-//! [`SyncHandle::sync`] anywhere, [`Log::synced`] back here, with appends going on meanwhile.
+//! A sync may take long, so it can run on another thread: [`Log::sync_handle`] returns it,
+//! [`SyncHandle::sync`] runs on any thread, and [`Log::synced`] takes the result. Appends continue
+//! meanwhile.
 
 use super::checksum::crc;
 use super::record::{Header, Kind};
@@ -18,15 +19,15 @@ pub struct SyncHandle {
     upto: Position,
 }
 
-/// A sync that has run, well or not. Hand it to [`Log::synced`].
+/// A sync that has run, successfully or not. Pass it to [`Log::synced`].
 #[derive(Debug)]
 pub struct Synced {
     upto: Position,
     outcome: Result<(), String>,
 }
 
-/// The file that grows. The operating system reports a failed write-back once only, so the first
-/// sync that fails spoils the file for all.
+/// The file that grows. The operating system reports a failed write-back only once, so after the
+/// first failed sync the file counts as failed for all.
 #[derive(Debug)]
 pub(super) struct Tail {
     pub(super) file: Arc<dyn DiskFile>,
@@ -36,7 +37,7 @@ pub(super) struct Tail {
 #[derive(Debug)]
 enum Fate {
     Grows,
-    /// Whole and durable. It may be removed while somebody still holds a sync of it.
+    /// Complete and durable. It may be removed while a sync of it exists.
     Sealed,
     /// A sync failed, for this reason.
     Spoiled(String),
@@ -77,7 +78,7 @@ impl SyncHandle {
 }
 
 impl Log {
-    /// Whether a record was appended that is not durable.
+    /// Whether there is a record that is not durable.
     pub fn needs_sync(&self) -> bool {
         self.segments.active.as_ref().is_some_and(|active| {
             Position { segment: active.number, offset: active.last_block_end } > self.durable
@@ -85,17 +86,17 @@ impl Log {
         })
     }
 
-    /// The sync that makes everything appended so far durable; `None` where it is.
+    /// The sync that makes everything appended so far durable; `None` if it is durable already.
     pub fn sync_handle(&self) -> Option<SyncHandle> {
         let active = self.segments.active.as_ref().filter(|_| self.needs_sync())?;
         let upto = Position { segment: active.number, offset: active.summary.size };
         Some(SyncHandle { tail: active.tail.clone(), upto })
     }
 
-    /// Takes the outcome of a sync: readers see what it made durable.
+    /// Takes the result of a sync: readers see the records that it made durable.
     ///
     /// # Errors
-    /// [`LogError::SyncFailed`] where it failed, now and for every later append.
+    /// [`LogError::SyncFailed`] if it failed, now and for every later append.
     pub fn synced(&mut self, synced: Synced) -> Result<(), LogError> {
         if let Err(reason) = synced.outcome {
             return Err(self.fail(reason));
@@ -128,8 +129,8 @@ impl Log {
         self.durable
     }
 
-    /// Leaves a note for whoever opens the log after damage: what lies before it was durable. It is
-    /// a help, not a promise, so that a failure (a full device) changes nothing.
+    /// Writes a mark for the case that the log is opened after damage: the data before it was
+    /// durable. The mark is not essential, so a failure (a full device) has no effect.
     pub(super) fn mark(&mut self) {
         let header = Header {
             kind: Kind::Mark,

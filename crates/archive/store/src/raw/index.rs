@@ -22,14 +22,13 @@ use std::sync::Arc;
 pub(super) const ENTRY_LEN: usize = 32;
 /// What an index begins with.
 pub(super) const HEAD: &[u8; 8] = b"SKYRAW1\n";
-/// The longest piece: what the recorder gathers at most before it writes, with one read of an
+/// The longest piece: the most that the recorder collects before it writes, and one read of an
 /// input.
 pub(super) const MAX_PIECE: usize = 1 << 20;
-/// A stretch ends before it has more pieces: 32 MiB of index, which is what reading one takes of
-/// memory.
+/// A stretch ends before it has more pieces: 32 MiB of index, which is the memory for reading one.
 pub(super) const MAX_ENTRIES: u64 = 1 << 20;
 
-/// One piece as the index has it.
+/// The entry of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexEntry {
     pub length: u32,
@@ -40,7 +39,7 @@ pub(super) struct IndexEntry {
 }
 
 impl IndexEntry {
-    /// Its bytes, for a piece at this place of the recording.
+    /// Its bytes, for a piece at this position of the recording.
     pub fn encode(&self, position: u64) -> [u8; ENTRY_LEN] {
         let mut bytes = [0; ENTRY_LEN];
         bytes[4..8].copy_from_slice(&self.data_crc.to_be_bytes());
@@ -53,7 +52,7 @@ impl IndexEntry {
         bytes
     }
 
-    /// The entry in these bytes, where they are one of a piece at this place.
+    /// The entry in these bytes, if they are one of a piece at this position.
     pub fn decode(bytes: &[u8; ENTRY_LEN], position: u64) -> Option<Self> {
         let word = |at: usize| {
             u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -72,7 +71,7 @@ impl IndexEntry {
     }
 }
 
-/// The entries of an index of a stretch that begins at `start`, up to the first that is none.
+/// The entries of an index of a stretch that begins at `start`, up to the first invalid one.
 pub(super) fn entries(bytes: &[u8], start: u64) -> Vec<IndexEntry> {
     let Some(rest) = bytes.strip_prefix(HEAD) else { return Vec::new() };
     let mut position = start;
@@ -97,7 +96,7 @@ pub(super) fn read_index(
     Ok(entries(&bytes, start))
 }
 
-/// Whether the piece at `offset` of a file is as it was written.
+/// Whether the piece at `offset` of a file is undamaged.
 pub(super) fn read_piece(
     file: &Arc<dyn DiskFile>,
     offset: u64,
@@ -117,8 +116,8 @@ pub(super) fn index_path(dir: &str, start: u64) -> String {
     format!("{dir}/{start:020}.idx")
 }
 
-/// Where the stretches of a folder begin, with the sizes of data and index; a size is `None` where
-/// the file is not there.
+/// The beginnings of the stretches of a folder, with the sizes of data and index; `None` for an
+/// absent file.
 pub(super) fn stretches(disk: &dyn Disk, dir: &str) -> Result<Vec<Listed>, RawError> {
     let mut found: Vec<Listed> = Vec::new();
     // Sorted by name, so that the two files of a stretch follow one another.

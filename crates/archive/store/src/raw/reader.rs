@@ -35,15 +35,15 @@ pub struct RawReader {
     dir: String,
 }
 
-/// Which part of a recording is wanted; the default is all of it. A piece belongs to it where both
-/// hold.
+/// The wanted part of a recording; the default is all of it. A piece belongs to it if both
+/// conditions hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RawSpan {
     /// Received at this time or later.
     pub from: Option<Utc>,
     /// Received before this time.
     pub to: Option<Utc>,
-    /// Places in the recording: pieces that hold any of these bytes.
+    /// Positions in the recording: pieces with any of these bytes.
     pub places: Option<Range<u64>>,
 }
 
@@ -63,14 +63,13 @@ pub struct RawExtent {
 /// One piece of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawPiece {
-    /// The place of its first byte in the recording.
+    /// The position of its first byte in the recording.
     pub position: u64,
-    /// When it was received, where in the input, and what it is.
+    /// Reception time, position in the input, and kind.
     pub stamp: RawStamp,
     /// The bytes; none for a break.
     pub bytes: Vec<u8>,
-    /// The disk gave them back as they were written. Where it did not, some of them are wrong, or
-    /// zero.
+    /// The bytes are undamaged. If not, some of them are wrong, or zero.
     pub is_intact: bool,
 }
 
@@ -89,17 +88,17 @@ struct OpenStretch {
     start: u64,
     data: Arc<dyn DiskFile>,
     entries: std::vec::IntoIter<IndexEntry>,
-    /// The place of the next entry's first byte in the recording.
+    /// The position of the next entry's first byte in the recording.
     position: u64,
 }
 
 impl RawReader {
-    /// The recording in the folder `dir`; where there is none, it is an empty one.
+    /// The recording in the folder `dir`; an empty one if the folder is absent.
     pub fn open(disk: Arc<dyn Disk>, dir: &str) -> Self {
         Self { disk, dir: dir.to_owned() }
     }
 
-    /// What it holds of a span now; `None` where that is nothing. Reads all its indexes.
+    /// The part of a span that it has now; `None` if it has nothing. Reads all its indexes.
     ///
     /// # Errors
     /// The disk refuses.
@@ -150,10 +149,11 @@ impl RawReader {
 }
 
 impl RawPieces {
-    /// The next piece; `None` at the end of what was recorded when reading the stretch began.
+    /// The next piece; `None` at the end of the data that was recorded when reading of the stretch
+    /// began.
     ///
     /// # Errors
-    /// The disk refuses. Stretches that were given up meanwhile are passed over.
+    /// A disk operation fails. Stretches that were removed meanwhile are skipped.
     pub fn next_piece(&mut self) -> Result<Option<RawPiece>, RawError> {
         loop {
             let Some(open) = &mut self.open else {
@@ -203,7 +203,7 @@ fn open_stretch(disk: &dyn Disk, dir: &str, start: u64) -> Result<OpenStretch, R
     Ok(OpenStretch { start, data, entries, position: start })
 }
 
-/// What was opened; `None` where the recorder has given it up, or is just making it.
+/// The opened stretch; `None` if the recorder has removed it, or is just creating it.
 fn found<T>(opened: Result<T, RawError>) -> Result<Option<T>, RawError> {
     match opened {
         Ok(opened) => Ok(Some(opened)),
