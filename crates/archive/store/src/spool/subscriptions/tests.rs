@@ -364,11 +364,24 @@ struct Known {
     settle: Settle,
     appended: u64,
     custody: BTreeMap<DestinationId, u64>,
+    /// What is below this place was let go at some time: it stays so where the destination that
+    /// had it is removed.
+    let_go: u64,
 }
 
 impl Known {
-    /// Whether the rules let a record go that not every destination has.
+    /// Notes what the rules let go now.
+    fn note(&mut self, shadows: &[DestinationId]) {
+        while self.let_go < self.appended && self.may_go(self.let_go, shadows) {
+            self.let_go += 1;
+        }
+    }
+
+    /// Whether the rules let a record go that not every destination has, or once did.
     fn may_go(&self, place: u64, shadows: &[DestinationId]) -> bool {
+        if place < self.let_go {
+            return true;
+        }
         let counted: Vec<bool> = self
             .custody
             .iter()
@@ -416,7 +429,7 @@ proptest! {
                     spool.destinations_mut().route(flow, &route(settle, &ids));
                     spool.free(now).unwrap();
                     let custody = ids.iter().map(|id| (*id, 0)).collect();
-                    flows.insert(flow, Known { settle, appended: 0, custody });
+                    flows.insert(flow, Known { settle, appended: 0, custody, let_go: 0 });
                 }
                 Op::Close(pick) if !open_flows.is_empty() => {
                     spool.close_flow(open_flows[pick % open_flows.len()]).unwrap();
@@ -457,7 +470,8 @@ proptest! {
             flows.values_mut().for_each(|known| known.custody.retain(|to, _| set.contains(to)));
             shadows.retain(|to| set.contains(to));
             ids = set;
-            for (flow, known) in &flows {
+            for (flow, known) in &mut flows {
+                known.note(&shadows);
                 for place in 0..known.appended {
                     let is_here = spool.queue().is_here(*flow, Seq(place));
                     prop_assert!(
