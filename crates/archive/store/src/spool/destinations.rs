@@ -145,7 +145,8 @@ pub(super) struct Cursor {
     pub role: DestinationRole,
     /// The first place that it has not receipted.
     pub custody: Seq,
-    /// Below this place records were not here any more when it would have needed them.
+    /// Below this place records were not here any more when it would have needed them;
+    /// [`Seq::FINISHED`] where not even the flow's end is known.
     pub gone: Seq,
 }
 
@@ -191,6 +192,11 @@ impl Cursors {
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Cursor> {
         self.list.iter_mut()
+    }
+
+    /// Whether the flow is one that was forgotten, and of which only what the log has is known.
+    pub fn is_end_unknown(&self) -> bool {
+        self.list.iter().any(|cursor| cursor.gone == Seq::FINISHED)
     }
 
     pub fn retain(&mut self, keep: impl Fn(&Cursor) -> bool) {

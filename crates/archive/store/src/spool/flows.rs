@@ -299,10 +299,12 @@ impl Flows {
     fn begin_with_kept(&mut self, begun: Cursor, kept: &BTreeMap<FlowId, KeptFlow>) {
         for (id, flow) in kept.iter().rev() {
             let gone = flow.whole_from;
-            let cursor = Cursor { gone, ..begun };
             if let Some(known) = self.table.live.get_mut(id) {
-                known.cursors.add(cursor);
+                let gone = if known.cursors.is_end_unknown() { Seq::FINISHED } else { gone };
+                known.cursors.add(Cursor { gone, ..begun });
             } else if self.table.live.len() < MAX_LIVE_FLOWS / 2 {
+                // Its last records may have gone before the first: more of it may be elsewhere.
+                let cursor = Cursor { gone: Seq::FINISHED, ..begun };
                 let cursors = Cursors::new(Settle::All, [cursor]);
                 let next = flow.last.next();
                 let revived = Flow { next, cursors, last: None, end: End::Closed };
@@ -318,12 +320,17 @@ impl Flows {
         let Some(state) = live.get_mut(&flow) else { return false };
         let known = route.to.iter().filter_map(|to| destinations.of(*to));
         let mut is_behind = false;
+        let gone = match kept {
+            _ if state.cursors.is_end_unknown() => Seq::FINISHED,
+            Some(kept) => kept.whole_from,
+            None => state.next,
+        };
         let list: Vec<Cursor> = known
             .map(|known| {
                 let fresh = Cursor::new(known.id, known.role);
                 state.cursors.of(known.id).copied().unwrap_or_else(|| {
                     is_behind |= state.next > Seq::FIRST;
-                    Cursor { gone: kept.map_or(state.next, |kept| kept.whole_from), ..fresh }
+                    Cursor { gone, ..fresh }
                 })
             })
             .collect();

@@ -190,7 +190,9 @@ impl Spool {
         let last_here = self.queue.last_here(flow);
         let is_gone = next < extent.next && last_here.is_none_or(|last| last < next);
         let gave_way = self.queue.flows.table.gone(to, flow) > next;
-        let next = if is_gone && !gave_way { Seq::FINISHED } else { next };
+        // More than the spool knows of, where it had forgotten the flow.
+        let has_more = next > extent.next && !self.queue.is_end_known(to, flow);
+        let next = if (is_gone && !gave_way) || has_more { Seq::FINISHED } else { next };
         self.queue.flows.go_back(to, flow, next);
         self.custody(to, flow, next);
     }

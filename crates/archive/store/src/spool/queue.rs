@@ -81,6 +81,12 @@ impl SpoolQueue {
         self.flows.table.extent(to, flow)
     }
 
+    /// Whether it is known where a flow ends that goes to a destination. It is not where the flow
+    /// was forgotten, and the destination begins with what was kept of it.
+    pub fn is_end_known(&self, to: DestinationId, flow: FlowId) -> bool {
+        self.flows.table.gone(to, flow) != Seq::FINISHED
+    }
+
     /// The newest record of a flow that is still here, durable or not.
     pub(super) fn last_here(&self, flow: FlowId) -> Option<Seq> {
         let spans = self.log.segments().iter().filter_map(|(_, summary)| summary.span(flow));

@@ -101,6 +101,10 @@ fn compare(spool: &mut Spool, to: DestinationId, held: Held) -> Result<Compared,
     let Some(FlowExtent { custody: waiting, next: end }) = spool.queue().extent(to, flow) else {
         return Ok(Compared::Nothing);
     };
+    // What is here of a flow that was forgotten may be a part of it.
+    if next > end && !spool.queue().is_end_known(to, flow) {
+        return Ok(Compared::Nothing);
+    }
     // Where the centre has the whole flow, its last block must be the last one here: the block is
     // here while the flow is open.
     let is_whole = next == Seq::FINISHED;

@@ -79,6 +79,12 @@ fn what_had_gone_before_a_destination_was_added_is_no_damage() {
     run(|seed| Several::new(seed).run(), 43);
 }
 
+/// It had more of a contact than the spool had kept, which took that for another copy of itself.
+#[test]
+fn a_destination_that_is_added_again_may_have_more_than_what_is_kept() {
+    run(|seed| Several::new(seed).run(), 699);
+}
+
 #[test]
 fn a_receipt_for_what_an_earlier_session_brought_leaves_no_hole_in_the_next_one() {
     run(|seed| World::new(seed).run(), 76);

@@ -254,6 +254,27 @@ fn a_destination_that_begins_with_what_is_kept_is_told_what_is_not() {
 }
 
 #[test]
+fn a_flow_that_was_forgotten_may_have_been_longer_than_what_is_kept_of_it() {
+    let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
+    let oper = spool.destinations_mut().set(&[counted("oper")]).unwrap()[0];
+    let [flow, other] = [0, 1].map(|_| spool.open_flow(NOW).unwrap());
+    append(&mut spool, other, 1);
+    append(&mut spool, flow, 12);
+    spool.close_flow(flow).unwrap();
+    spool.custody(oper, flow, Seq(12));
+    append(&mut spool, other, 12);
+    spool.custody(oper, other, Seq(0));
+    while spool.append(other, &[1; 100], NOW).is_ok() {}
+    assert!(spool.queue().is_here(flow, Seq(0)) && !spool.queue().is_here(flow, Seq(8)));
+    let kept = [counted("oper"), named("late", DestinationRole::Counted, Since::Kept)];
+    let late = spool.destinations_mut().set(&kept).unwrap()[1];
+    assert!(!spool.queue().is_end_known(late, flow) && spool.queue().is_end_known(late, other));
+    // It had the whole of it before.
+    spool.resume(late, flow, Seq(12));
+    assert_eq!((spool.queue().extent(late, flow), spool.stats().custody_ahead), (None, 0));
+}
+
+#[test]
 fn a_flow_is_routed_when_it_is_known_of_what_it_is() {
     let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     let wanted = [counted("oper"), counted("backup"), counted("partner")];
