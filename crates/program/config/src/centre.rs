@@ -1,17 +1,15 @@
-//! `centre.toml`: the receiving end.
+//! What a node receives: where it listens, its store, and the products that it makes.
 
 use crate::delivery::{DeliveryEntry, ExpeditedEntry};
 use crate::error::{ConfigError, ConfigText, KeyPlace};
-use crate::forwards::{ForwardEntry, ForwardRules};
-use crate::mirrors::FilesEntry;
-use crate::name::{Mtu, Name};
+use crate::forwards::ForwardEntry;
+use crate::name::Mtu;
 use crate::node::Node;
 use crate::packets::Live;
-use crate::peer::PeerKey;
+use crate::peer::{Names, PeerEntry};
 use crate::products::{ProductEntry, ProductRules, Products};
-use crate::section::{ConfigTable, left_out, section};
+use crate::section::section;
 use crate::sending::Class;
-use crate::streams::StreamsEntry;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_forward_io::{FarRules, Forwarding};
 use skyhaul_transport::ClassTree;
@@ -20,79 +18,50 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// The configuration of a centre.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What a node receives and makes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CentreConfig {
     /// Mission files, or folders of them, beside those that the program holds.
-    #[serde(default)]
     pub missions: Vec<PathBuf>,
-    /// Who this centre is.
+    /// Who this node is.
     pub node: Node,
-    /// Where it waits for stations.
-    pub listen: Listen,
-    /// The stations that it takes data from; anyone else is refused.
-    #[serde(default)]
+    /// Where it waits for its peers, at least once.
+    pub listen: Vec<Listen>,
+    /// The nodes that it takes data from; anyone else is refused.
     pub peer: Vec<PeerEntry>,
     /// The durable store of what arrived.
-    #[serde(default = "left_out")]
     pub store: Store,
-    /// Where Level-0 products are written, and which are made.
-    pub products: Products,
+    /// Where Level-0 products are written, and which are made. None: contacts are only kept.
+    pub products: Option<Products>,
     /// What is different for one product.
-    #[serde(default)]
     pub product: Vec<ProductEntry>,
     /// What is published while a contact goes on.
-    #[serde(default)]
     pub expedited: Vec<ExpeditedEntry>,
     /// Who products are handed over to.
-    #[serde(default)]
     pub delivery: Vec<DeliveryEntry>,
     /// Who gets packets as they arrive.
-    #[serde(default)]
     pub live: Vec<Live>,
-    /// What one station may have under way.
-    #[serde(default = "left_out")]
+    /// What one peer may have under way.
     pub session: SessionLimits,
-    /// How what the centre sends is shared, to each station.
-    #[serde(default)]
+    /// How what the node sends is shared, to each peer.
     pub class: Vec<Class>,
-    /// Applications that share the sessions with the stations.
-    #[serde(default)]
+    /// Applications that share the sessions with the peers.
     pub forward: Vec<ForwardEntry>,
 }
 
 section! {
-    /// The address on which the centre listens for stations.
-    "[listen]" Listen {
+    /// An address on which the node listens for its peers. Several tables keep networks apart:
+    /// each may have peers of its own. Up to 8.
+    "[[listen]]" Listen {
         /// Address and port; `0.0.0.0` or `[::]` for every local address.
         bind: SocketAddr => required,
         /// The largest IP packet that the lines carry without fragmentation.
         mtu: Mtu => "1500 B",
-        /// Accepts connections over TCP too, at the same address and port, for stations whose
-        /// networks block UDP.
+        /// Accepts connections over TCP too, at the same address and port, for peers whose networks
+        /// block UDP.
         tcp: bool => "true",
-    }
-}
-
-section! {
-    /// One station that may connect. All others are refused and logged.
-    "[[peer]]" PeerEntry {
-        /// The station's name, as in its own configuration.
-        name: Name => required,
-        /// The fingerprint of its public key, as `skyhaul keygen` prints it there.
-        fingerprint: PeerKey => required,
-        /// Targets to which this centre connects for forwards of the station: addresses, networks
-        /// or a name, with ports, such as `["10.0.0.0/8:6000-6010"]`; with the prefix `udp:` for
-        /// datagrams; or `unix:/path`.
-        allow: ForwardRules => "[]",
-        /// Addresses on which this centre listens for forwards of the station: addresses or
-        /// networks with ports, or a socket file.
-        allow_listen: ForwardRules => "[]",
-        /// Its rights to files of this centre: a table `[peer.files]`. Default: none.
-        files: FilesEntry => optional,
-        /// The sinks of its streams at this centre: a table `[peer.streams]`. Default: none.
-        streams: StreamsEntry => optional,
+        /// The names of the peers that may connect here. Default: every `[[peer]]`.
+        peers: Names => optional,
     }
 }
 
@@ -100,11 +69,11 @@ section! {
     /// The contact store. It keeps received data until products are made and for the retention time
     /// after that.
     "[store]" Store {
-        /// The largest size of the store on disk. When it is full, stations keep their data in
+        /// The largest size of the store on disk. When it is full, senders keep their data in
         /// their spools.
         max_size: ByteCount => "256 GB",
         /// The longest time that received data waits for the disk. The receipt that frees the
-        /// station's spool waits as long.
+        /// sender's spool waits as long.
         sync_interval: Duration => "10 ms",
         /// How long a contact's data stays after its products were written, so that Level-0
         /// processing can run again.
@@ -113,78 +82,41 @@ section! {
 }
 
 section! {
-    /// Limits for the session of each station.
+    /// Limits for the session of each peer that connects.
     "[session]" SessionLimits checked by SessionLimits::check {
-        /// The most bytes that a station may send ahead of the store. 64 MiB: eight round trips of
+        /// The most bytes that a peer may send ahead of the store. 64 MiB: eight round trips of
         /// 660 ms at 93 Mbit/s, so that repeated retransmissions do not stop the line.
         receive_window: ByteCount => "64 MiB",
-        /// The rate that the centre may use towards each station, counted in IP packets with their
-        /// headers. Default: 5 Mbit/s if the centre sends only reports and receipts. If a
-        /// `[[forward]]`, a station's `allow` or `allow_listen`, or files that it may read let the
-        /// centre send more, congestion control finds the rate.
+        /// The rate that the node may use towards each of them, counted in IP packets with their
+        /// headers. Default: 5 Mbit/s if the node sends only reports and receipts. If a
+        /// `[[forward]]`, a peer's `allow` or `allow_listen`, or files that it may read let the node
+        /// send more, congestion control finds the rate.
         rate: Rate => optional,
     }
 }
-
-pub(super) const TABLES: &[ConfigTable] = &[
-    Node::TABLE,
-    Listen::TABLE,
-    PeerEntry::TABLE,
-    FilesEntry::TABLE,
-    StreamsEntry::TABLE,
-    Store::TABLE,
-    Products::TABLE,
-    ProductEntry::TABLE,
-    ExpeditedEntry::TABLE,
-    DeliveryEntry::TABLE,
-    Live::TABLE,
-    SessionLimits::TABLE,
-    Class::TABLE,
-    ForwardEntry::TABLE,
-];
 
 /// Receivers of live packets: each has a thread, and up to 8 MiB that wait for it.
 const MAX_LIVE: usize = 16;
 
 impl CentreConfig {
-    /// Which products are made.
-    pub fn product_rules(&self) -> ProductRules {
-        ProductRules {
-            products: self.products.clone(),
+    /// Which products are made; none where the node makes none.
+    pub fn product_rules(&self) -> Option<ProductRules> {
+        Some(ProductRules {
+            products: self.products.clone()?,
             entries: self.product.clone(),
             expedited: self.expedited.clone(),
-        }
+        })
     }
 
-    pub(super) fn check(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
-        if self.peer.len() > MAX_PEERS {
-            return Err(ConfigError::peer_count(file, self.peer.len(), MAX_PEERS));
-        }
+    pub(super) fn check(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
+        let ConfigText { text, file } = config;
         if self.live.len() > MAX_LIVE {
-            return Err(ConfigError::count(file, "[[live]]", self.live.len(), MAX_LIVE));
+            return Err(ConfigError::many(config, "[[live]]", self.live.len(), MAX_LIVE));
         }
-        let mut names = BTreeSet::new();
-        let mut keys = BTreeSet::new();
-        for peer in &self.peer {
-            if !names.insert(&peer.name) {
-                return Err(ConfigError::twice(text, file, "peer", peer.name.as_str()));
-            }
-            if !keys.insert(&peer.fingerprint) {
-                return Err(ConfigError::twice(
-                    text,
-                    file,
-                    "fingerprint",
-                    &peer.fingerprint.to_string(),
-                ));
-            }
-        }
+        self.check_listens(config)?;
         if self.expedited.len() > MAX_EXPEDITED {
-            return Err(ConfigError::count(
-                file,
-                "[[expedited]]",
-                self.expedited.len(),
-                MAX_EXPEDITED,
-            ));
+            let count = self.expedited.len();
+            return Err(ConfigError::many(config, "[[expedited]]", count, MAX_EXPEDITED));
         }
         self.check_deliveries(text, file)?;
         let mut products = BTreeSet::new();
@@ -193,21 +125,41 @@ impl CentreConfig {
                 return Err(ConfigError::twice(text, file, "product", entry.name.as_str()));
             }
         }
-        let classes = crate::sending::classes(&self.class);
-        let tree =
-            ClassTree::new(&classes).map_err(|error| ConfigError::class(text, file, &error))?;
-        let config = ConfigText { text, file };
-        crate::forwards::check(config, &self.forward, &self.names(), "a [[peer]]", &tree)
+        Ok(())
+    }
+
+    fn check_listens(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
+        const HEADING: &str = "[[listen]]";
+        if self.listen.len() > MAX_LISTENS {
+            return Err(ConfigError::many(config, HEADING, self.listen.len(), MAX_LISTENS));
+        }
+        let mut addresses = BTreeSet::new();
+        for (nth, listen) in self.listen.iter().enumerate() {
+            let place = |key| KeyPlace { heading: HEADING, nth, key };
+            if listen.bind.port() != 0 && !addresses.insert(listen.bind) {
+                let what = format!("the address {} is listened on twice", listen.bind);
+                let help = "give each [[listen]] an address of its own";
+                return Err(ConfigError::at(config, place("bind"), what, help));
+            }
+            let named = listen.peers.iter().flat_map(|names| &names.0);
+            if let Some(name) = { named }.find(|name| self.peer_of(name.as_str()).is_none()) {
+                let what = format!("there is no peer `{name}` for a [[listen]]");
+                let help = format!("add a [[peer]] with this name, or remove it from `{PEERS}`");
+                return Err(ConfigError::at(config, place(PEERS), what, &help));
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer of a name.
+    fn peer_of(&self, name: &str) -> Option<&PeerEntry> {
+        self.peer.iter().find(|peer| peer.name.as_str() == name)
     }
 
     fn check_deliveries(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
         if self.delivery.len() > MAX_CONSUMERS {
-            return Err(ConfigError::count(
-                file,
-                "[[delivery]]",
-                self.delivery.len(),
-                MAX_CONSUMERS,
-            ));
+            let (config, count) = (ConfigText { text, file }, self.delivery.len());
+            return Err(ConfigError::many(config, "[[delivery]]", count, MAX_CONSUMERS));
         }
         let mut consumers = BTreeSet::new();
         let base = file.parent().unwrap_or(Path::new(""));
@@ -229,18 +181,18 @@ impl CentreConfig {
         self.peer.iter().map(|peer| peer.name.to_string()).collect()
     }
 
-    /// How what the centre sends is shared.
+    /// How what the node sends is shared.
     pub fn classes(&self) -> ClassTree {
         ClassTree::new(&crate::sending::classes(&self.class))
             .expect("it was checked when it was read")
     }
 
-    /// What is forwarded to and from the stations, in their order.
+    /// What is forwarded to and from the peers, in their order.
     pub fn forwarding(&self) -> Forwarding {
         crate::forwards::forwarding(&self.forward, self.names())
     }
 
-    /// Whether anything but contacts may go through a station's session.
+    /// Whether anything but contacts may go through a peer's session.
     pub fn has_guests(&self) -> bool {
         let comes = |peer: &PeerEntry| peer.files.is_some() || peer.streams.is_some();
         self.sends_more() || self.peer.iter().any(comes)
@@ -253,7 +205,7 @@ impl CentreConfig {
         !self.forward.is_empty() || self.peer.iter().any(may)
     }
 
-    /// How the rate towards stations is kept.
+    /// How the rate towards peers is kept.
     pub fn controller(&self) -> ControllerConfig {
         match self.session.rate {
             Some(rate) => ControllerConfig::declared(rate),
@@ -263,23 +215,14 @@ impl CentreConfig {
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
-        self.node.resolve(base);
-        self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
-        crate::from_base(base, &mut self.products.dir);
         for peer in &mut self.peer {
-            let files = peer.files.as_mut().map(|files| &mut files.root);
-            let streams = peer.streams.as_mut().and_then(|streams| streams.root.as_mut());
-            files.into_iter().chain(streams).for_each(|folder| crate::from_base(base, folder));
+            peer.resolve(base);
         }
         self.delivery.iter_mut().for_each(|consumer| consumer.resolve(base));
-        self.products.hdf5_library.iter_mut().for_each(|file| crate::from_base(base, file));
-    }
-}
-
-impl PeerEntry {
-    /// What the station may have this centre do.
-    pub fn rules(&self) -> FarRules {
-        crate::forwards::rules(&self.allow, &self.allow_listen)
+        if let Some(products) = &mut self.products {
+            crate::from_base(base, &mut products.dir);
+            products.hdf5_library.iter_mut().for_each(|file| crate::from_base(base, file));
+        }
     }
 }
 
@@ -308,8 +251,10 @@ const RETURN_RATE: Rate = Rate::from_mbps(5);
 const MAX_EXPEDITED: usize = 8;
 /// Consumers: each product is copied for each.
 const MAX_CONSUMERS: usize = 64;
-/// A centre serves a network of stations; each costs a session's memory while it is connected.
-const MAX_PEERS: usize = 256;
+/// Networks that a node stands in; each costs two sockets.
+const MAX_LISTENS: usize = 8;
+/// The key of a `[[listen]]` that names who may connect there.
+const PEERS: &str = "peers";
 /// Four blocks of 256 KiB: less cannot keep one flow moving.
 const MIN_WINDOW: ByteCount = ByteCount::mib(1);
 /// 1 GiB: 10 Gbit/s at 800 ms.

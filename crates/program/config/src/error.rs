@@ -62,7 +62,7 @@ impl ConfigError {
 
     pub(super) fn too_large(file: &Path, size: u64, limit: u64) -> Self {
         let what = format!("the file has {size} bytes, more than the {limit} of a configuration");
-        Self::content(file, None, what, "give the path of a station.toml or centre.toml")
+        Self::content(file, None, what, "give the path of a node's configuration")
     }
 
     /// No one line of the file is to blame.
@@ -70,39 +70,35 @@ impl ConfigError {
         Self::content(file, None, what, help)
     }
 
-    pub(super) fn both_kinds(file: &Path) -> Self {
-        let what = "the file has tables of a station and of a centre".to_owned();
-        let help = "keep [centre], [line], [spool], [[channel]] for a station, or [listen], \
-                   [[peer]], [store], \
-                    [products] for a centre";
-        Self::content(file, None, what, help)
+    /// The file gives the node nothing to do; `table` is one that it has.
+    pub(super) fn idle(config: ConfigText<'_>, table: Option<&str>) -> Self {
+        if let Some(table) = table {
+            return Self::needs(config, table, "[[destination]]");
+        }
+        let what = "the node has neither a destination nor an address to listen on".to_owned();
+        let help = "add a [[destination]] and its [[peer]] to send data, a [[listen]] to receive \
+                    it, or both";
+        Self::content(config.file, None, what, help)
     }
 
-    pub(super) fn neither_kind(file: &Path) -> Self {
-        let what = "the file is neither a station's nor a centre's configuration".to_owned();
-        let help = "add [centre], [line] and [[channel]] for a station, or [listen] and [products] \
-                   for a centre";
-        Self::content(file, None, what, help)
+    /// A table has no effect without another one.
+    pub(super) fn needs(config: ConfigText<'_>, table: &str, other: &str) -> Self {
+        let is_heading = |line: &str| {
+            let inside = line.trim().trim_start_matches('[');
+            line.trim().starts_with('[')
+                && inside.strip_prefix(table).is_some_and(|rest| rest.starts_with([']', '.']))
+        };
+        let line = config.text.lines().position(is_heading).map(|index| index + 1);
+        let what = format!("the table `{table}` has no effect without a {other}");
+        let help = format!("add a {other}, or remove the table");
+        Self::content(config.file, line, what, &help)
     }
 
-    pub(super) fn channel_count(file: &Path, count: usize, most: usize) -> Self {
-        let what = format!("the station has {count} channels");
-        Self::content(file, None, what, &format!("write 1 to {most} [[channel]] tables"))
-    }
-
-    pub(super) fn path_count(file: &Path, count: usize, most: usize) -> Self {
-        let what = format!("the station has {count} paths");
-        Self::content(file, None, what, &format!("write at most {most} [[path]] tables"))
-    }
-
-    pub(super) fn peer_count(file: &Path, count: usize, most: usize) -> Self {
-        let what = format!("the centre has {count} peers");
-        Self::content(file, None, what, &format!("write at most {most} [[peer]] tables"))
-    }
-
-    pub(super) fn count(file: &Path, heading: &str, count: usize, most: usize) -> Self {
-        let what = format!("the centre has {count} {heading} tables");
-        Self::content(file, None, what, &format!("write at most {most}"))
+    /// A `[[peer]]` is the node itself.
+    pub(super) fn own_peer(config: ConfigText<'_>, name: &crate::Name) -> Self {
+        let line = line_in(config.text, "[[peer]]", "name", name.as_str());
+        let what = format!("the peer `{name}` has the name of this node");
+        Self::content(config.file, line, what, "give each node a name of its own")
     }
 
     /// Too many tables of one heading; the first one too many is named.

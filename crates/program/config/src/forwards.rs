@@ -1,5 +1,5 @@
-//! `[[forward]]`: applications whose connections share the session between a station and its
-//! centre, and what the other end may ask for.
+//! `[[forward]]`: applications whose connections share the session with another node, and what that
+//! node may ask for.
 
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::section::section;
@@ -97,6 +97,17 @@ impl ForwardEntry {
             .expect("it was checked when the configuration was read")
     }
 
+    /// The node that it names.
+    pub(super) fn node(&self) -> Option<&str> {
+        let forward = self.local.as_ref().or(self.remote.as_ref());
+        let entrance = self.socks.as_ref().or(self.transparent.as_ref());
+        match (forward, entrance) {
+            (Some(forward), _) => Some(&forward.0.node),
+            (None, Some(entrance)) => entrance.0.node.as_deref(),
+            (None, None) => None,
+        }
+    }
+
     /// The key of its kind of forward.
     const fn key(&self) -> &'static str {
         match (&self.local, &self.remote, &self.socks) {
@@ -125,6 +136,15 @@ pub(super) fn forwarding(entries: &[ForwardEntry], nodes: Vec<String>) -> Forwar
     forwarding
 }
 
+/// The nodes at the other ends of a node's sessions.
+#[derive(Debug)]
+pub(super) struct FarNodes {
+    /// All of them.
+    pub names: Vec<String>,
+    /// The one that a forward without a node has.
+    pub usual: Option<String>,
+}
+
 /// The rules of one far node.
 pub(super) fn rules(allow: &ForwardRules, allow_listen: &ForwardRules) -> FarRules {
     FarRules { allow: allow.0.clone(), allow_listen: allow_listen.0.clone() }
@@ -145,12 +165,10 @@ pub fn each_is_one(config: ConfigText<'_>, entries: &[ForwardEntry]) -> Result<(
 }
 
 /// Checks that each entry has exactly one kind of forward, and names a node and a class that exist.
-/// `whose` is the table that declares nodes.
 pub(super) fn check(
     config: ConfigText<'_>,
     entries: &[ForwardEntry],
-    nodes: &[String],
-    whose: &str,
+    nodes: &FarNodes,
     tree: &ClassTree,
 ) -> Result<(), ConfigError> {
     if entries.len() > MAX_FORWARDS {
@@ -159,8 +177,12 @@ pub(super) fn check(
     each_is_one(config, entries)?;
     for (nth, entry) in entries.iter().enumerate() {
         let place_of = |key| KeyPlace { heading: HEADING, nth, key };
-        if place(nodes, entry.what().node()).is_none() {
-            let (what, help) = unknown_node(entry.what().node(), nodes, whose);
+        let is_known = match entry.node() {
+            Some(node) => nodes.names.iter().any(|name| name == node),
+            None => nodes.usual.is_some(),
+        };
+        if !is_known {
+            let (what, help) = unknown_node(entry.node(), &nodes.names);
             return Err(ConfigError::at(config, place_of(entry.key()), what, &help));
         }
         if let Some(class) = &entry.class
@@ -181,16 +203,15 @@ fn place(nodes: &[String], name: Option<&str>) -> Option<usize> {
     }
 }
 
-fn unknown_node(name: Option<&str>, nodes: &[String], whose: &str) -> (String, String) {
+fn unknown_node(name: Option<&str>, nodes: &[String]) -> (String, String) {
     let known = nodes.join(", ");
+    let add = || "add a [[peer]] for it".to_owned();
     match (name, nodes) {
-        (Some(name), []) => {
-            (format!("the far node `{name}` is not known"), format!("add {whose} for it"))
-        }
+        (Some(name), []) => (format!("the far node `{name}` is not known"), add()),
         (Some(name), _) => {
-            (format!("the far node `{name}` is not known"), format!("{whose} names {known}"))
+            (format!("the far node `{name}` is not known"), format!("the nodes are {known}"))
         }
-        (None, []) => ("a forward needs a far node".to_owned(), format!("add {whose} for it")),
+        (None, []) => ("a forward needs a far node".to_owned(), add()),
         (None, _) => (
             "there are several far nodes, and a forward does not name one".to_owned(),
             format!("write `=NODE` after the port, with one of {known}"),

@@ -1,4 +1,4 @@
-//! The tables that both kinds of file have.
+//! `[node]`: the identity of a node.
 
 use crate::name::Name;
 use crate::section::section;

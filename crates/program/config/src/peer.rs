@@ -1,10 +1,53 @@
-//! The key that the other end must show.
+//! `[[peer]]` and `[[destination]]`: other nodes, their keys, and what goes to them.
 
-use crate::name::from_text;
+use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::forwards::ForwardRules;
+use crate::mirrors::FilesEntry;
+use crate::name::{HostPort, Name, from_text};
+use crate::section::section;
+use crate::streams::StreamsEntry;
+use skyhaul_forward_io::FarRules;
 use skyhaul_quic::{Fingerprint, FingerprintError};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::str::FromStr;
 
-/// The fingerprint of the other end's public key.
+section! {
+    /// Another node: one that may connect, and one that a `[[destination]]` names. Nodes without a
+    /// table are refused and logged. Up to 256.
+    "[[peer]]" PeerEntry {
+        /// The node's name, as in its own configuration.
+        name: Name => required,
+        /// Its hosts and ports, such as `["centre.example.org:4700"]`. A node that is called needs
+        /// one; if an address does not answer, the next one is tried.
+        addresses: Addresses => "[]",
+        /// The fingerprints of its public key, as `skyhaul keygen` prints them there. Several, while
+        /// its key is exchanged: each is accepted.
+        fingerprints: PeerKeys => required,
+        /// Targets to which this node connects for forwards of the peer: addresses, networks or a
+        /// name, with ports, such as `["10.0.0.0/8:6000-6010"]`; with the prefix `udp:` for
+        /// datagrams; or `unix:/path`.
+        allow: ForwardRules => "[]",
+        /// Addresses on which this node listens for forwards of the peer: addresses or networks with
+        /// ports, or a socket file.
+        allow_listen: ForwardRules => "[]",
+        /// Its rights to files of this node: a table `[peer.files]`. Default: none.
+        files: FilesEntry => optional,
+        /// The sinks of its streams at this node: a table `[peer.streams]`. Default: none.
+        streams: StreamsEntry => optional,
+    }
+}
+
+section! {
+    /// Where captured contacts go, and with them mirrors, streams and forwards. One, in this
+    /// version.
+    "[[destination]]" DestinationEntry {
+        /// `node:NAME`: the `[[peer]]` of this name. It needs an address.
+        to: Place => required,
+    }
+}
+
+/// The fingerprint of another node's public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerKey(Fingerprint);
 
@@ -28,3 +71,155 @@ impl std::fmt::Display for PeerKey {
 }
 
 from_text!(PeerKey);
+
+/// The keys of a peer, at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerKeys(Vec<PeerKey>);
+
+impl PeerKeys {
+    /// All of them, in the order of the file.
+    pub fn all(&self) -> impl Iterator<Item = Fingerprint> + '_ {
+        self.0.iter().map(|key| key.fingerprint())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for PeerKeys {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let keys = <Vec<PeerKey> as serde::Deserialize>::deserialize(deserializer)?;
+        if keys.is_empty() || keys.len() > MAX_KEYS {
+            let count = keys.len();
+            return Err(serde::de::Error::custom(format!(
+                "a peer has {count} fingerprints; write 1 to {MAX_KEYS}"
+            )));
+        }
+        Ok(Self(keys))
+    }
+}
+
+/// The addresses of a peer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Addresses(pub Vec<HostPort>);
+
+impl<'de> serde::Deserialize<'de> for Addresses {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let addresses = <Vec<HostPort> as serde::Deserialize>::deserialize(deserializer)?;
+        if addresses.len() > MAX_ADDRESSES {
+            let count = addresses.len();
+            return Err(serde::de::Error::custom(format!(
+                "a peer has {count} addresses; write at most {MAX_ADDRESSES}"
+            )));
+        }
+        Ok(Self(addresses))
+    }
+}
+
+impl FromStr for Addresses {
+    type Err = &'static str;
+
+    /// The default of the key alone: a file writes an array.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "[]" { Ok(Self::default()) } else { Err("an array of addresses") }
+    }
+}
+
+/// Names of peers.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+pub struct Names(pub Vec<Name>);
+
+/// What a destination is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Another node, by the name of its `[[peer]]`.
+    Node(Name),
+}
+
+impl FromStr for Place {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("node:").map(str::parse) {
+            Some(Ok(name)) => Ok(Self::Node(name)),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(format!("`{text}` is not a destination; write `node:NAME`")),
+        }
+    }
+}
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self::Node(name) = self;
+        write!(f, "node:{name}")
+    }
+}
+
+from_text!(Place);
+
+impl PeerEntry {
+    /// What the peer may have this node do.
+    pub fn rules(&self) -> FarRules {
+        crate::forwards::rules(&self.allow, &self.allow_listen)
+    }
+
+    pub(super) fn resolve(&mut self, base: &Path) {
+        let files = self.files.as_mut().map(|files| &mut files.root);
+        let streams = self.streams.as_mut().and_then(|streams| streams.root.as_mut());
+        files.into_iter().chain(streams).for_each(|folder| crate::from_base(base, folder));
+    }
+}
+
+/// Checks that each peer, and each key, is there once.
+pub(super) fn check(config: ConfigText<'_>, peers: &[PeerEntry]) -> Result<(), ConfigError> {
+    if peers.len() > MAX_PEERS {
+        return Err(ConfigError::many(config, HEADING, peers.len(), MAX_PEERS));
+    }
+    let (mut names, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    for peer in peers {
+        if !names.insert(&peer.name) {
+            return Err(ConfigError::twice(config.text, config.file, "peer", peer.name.as_str()));
+        }
+        for key in &peer.fingerprints.0 {
+            if !keys.insert(key) {
+                let key = key.to_string();
+                return Err(ConfigError::twice(config.text, config.file, "fingerprint", &key));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The peer that the destination names; none without a destination. `own` is this node's name.
+pub(super) fn destination(
+    config: ConfigText<'_>,
+    destinations: &[DestinationEntry],
+    peers: &[PeerEntry],
+    own: &Name,
+) -> Result<Option<PeerEntry>, ConfigError> {
+    const HEADING: &str = "[[destination]]";
+    let Some(first) = destinations.first() else { return Ok(None) };
+    if destinations.len() > 1 {
+        return Err(ConfigError::many(config, HEADING, destinations.len(), 1));
+    }
+    let place = KeyPlace { heading: HEADING, nth: 0, key: "to" };
+    let Place::Node(name) = &first.to;
+    if name == own {
+        let what = format!("the destination `{name}` is this node");
+        return Err(ConfigError::at(config, place, what, "name the [[peer]] that gets the data"));
+    }
+    let Some(peer) = peers.iter().find(|peer| peer.name == *name) else {
+        let what = format!("there is no peer `{name}` for the destination");
+        let help = "add a [[peer]] with this name, its addresses and fingerprints";
+        return Err(ConfigError::at(config, place, what, help));
+    };
+    if peer.addresses.0.is_empty() {
+        let what = format!("the peer `{name}` of the destination has no address");
+        let help = format!("add `addresses = [\"HOST:PORT\"]` to the [[peer]] `{name}`");
+        return Err(ConfigError::at(config, place, what, &help));
+    }
+    Ok(Some(peer.clone()))
+}
+
+/// A node serves a network of nodes; each costs a session's memory while it is connected.
+const MAX_PEERS: usize = 256;
+/// Keys of one node while they are exchanged: the old, the new and a spare one.
+const MAX_KEYS: usize = 8;
+/// Addresses of one node: its interfaces and names.
+const MAX_ADDRESSES: usize = 8;
+const HEADING: &str = "[[peer]]";

@@ -7,7 +7,6 @@ use crate::name::Name;
 use crate::station::StationConfig;
 use skyhaul_transport::{ClassError, ClassId, ClassTree, ClassesConfig, PolicyConfig};
 use skyhaul_units::Duration;
-use std::path::Path;
 
 /// How the contacts of a channel are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -95,9 +94,8 @@ impl StationConfig {
         LineSharing { classes: self.classes(), channels, policy: self.line.policy.0, tree }
     }
 
-    pub(super) fn check_sharing(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
-        let tree = self.tree().map_err(|error| ConfigError::class(text, file, &error))?;
-        let config = ConfigText { text, file };
+    pub(super) fn check_sharing(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
+        let tree = self.tree().expect("the file's classes were checked");
         let channels = self.channel.iter().enumerate().map(|(nth, channel)| {
             let place = KeyPlace { heading: "[[channel]]", nth, key: "class" };
             (place, "a channel", &channel.class)
@@ -111,8 +109,6 @@ impl StationConfig {
                 return Err(ConfigError::no_class(config, place, class.as_str(), user, &tree));
             }
         }
-        let nodes = [self.centre.name.to_string()];
-        crate::forwards::check(config, &self.forward, &nodes, "[centre]", &tree)?;
         crate::mirrors::check(config, &self.mirror, &tree)?;
         crate::streams::check(config, &self.stream, &tree)
     }

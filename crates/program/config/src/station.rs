@@ -1,16 +1,15 @@
-//! `station.toml`: the capturing end.
+//! What a node captures and sends: its channels, its spool, and the line to its destination.
 
 use crate::channel::Channel;
-use crate::error::ConfigError;
-use crate::feeds::ChannelInput;
-use crate::forwards::{ForwardEntry, ForwardRules};
+use crate::error::{ConfigError, ConfigText};
+use crate::forwards::ForwardEntry;
 use crate::mirrors::MirrorEntry;
-use crate::name::{HostPort, Mtu, Name, from_text};
+use crate::name::{Mtu, from_text};
 use crate::node::Node;
-use crate::path::{LinePath, Outage};
-use crate::peer::PeerKey;
+use crate::path::LinePath;
+use crate::peer::PeerEntry;
 use crate::refill::Refill;
-use crate::section::{ConfigTable, left_out, section};
+use crate::section::section;
 use crate::sending::{Class, PolicyName};
 use crate::streams::StreamEntry;
 use crate::sync::Sync;
@@ -21,71 +20,41 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The configuration of a station.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What a node captures and sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StationConfig {
     /// Mission files, or folders of them, beside those that the program holds.
-    #[serde(default)]
     pub missions: Vec<PathBuf>,
-    /// Who this station is.
+    /// Who this node is.
     pub node: Node,
-    /// Where the data goes.
-    pub centre: Centre,
+    /// Where the data goes: a `[[peer]]` that a `[[destination]]` names.
+    pub centre: PeerEntry,
     /// What is known about the line to there.
-    #[serde(default = "left_out")]
     pub line: Line,
     /// The durable store that data waits in.
-    #[serde(default = "left_out")]
     pub spool: Spool,
     /// When a marker is believed.
-    #[serde(default = "left_out")]
     pub sync: Sync,
-    /// What is done about frames that the centre misses.
-    #[serde(default = "left_out")]
+    /// What is done about frames that the destination misses.
     pub refill: Refill,
-    /// The ways to the centre; none is one, from any local address.
-    #[serde(default)]
+    /// The ways to the destination; none is one, from any local address.
     pub path: Vec<LinePath>,
     /// How the line is shared.
-    #[serde(default)]
     pub class: Vec<Class>,
-    /// Where data comes in, at least one.
+    /// Where data comes in.
     pub channel: Vec<Channel>,
-    /// Applications that share the session with the centre.
-    #[serde(default)]
+    /// Applications that share the session with the destination.
     pub forward: Vec<ForwardEntry>,
-    /// Folders that the centre gets.
-    #[serde(default)]
+    /// Folders that the destination gets.
     pub mirror: Vec<MirrorEntry>,
-    /// Streams that the centre gets.
-    #[serde(default)]
+    /// Streams that the destination gets.
     pub stream: Vec<StreamEntry>,
 }
 
 section! {
-    /// The centre that the station sends to.
-    "[centre]" Centre {
-        /// The centre's name, as in its own configuration.
-        name: Name => required,
-        /// Its host and port.
-        address: HostPort => required,
-        /// The fingerprint of its public key, as `skyhaul keygen` prints it there.
-        fingerprint: PeerKey => required,
-        /// Targets to which this station connects for forwards of the centre: addresses, networks
-        /// or a name, with ports, such as `["10.0.0.0/8:6000-6010"]`; with the prefix `udp:` for
-        /// datagrams; or `unix:/path`.
-        allow: ForwardRules => "[]",
-        /// Addresses on which this station listens for forwards of the centre: addresses or
-        /// networks with ports, or a socket file.
-        allow_listen: ForwardRules => "[]",
-    }
-}
-
-section! {
-    /// The line between station and centre.
+    /// The line to the destination.
     "[line]" Line checked by Line::check {
-        /// The rate that the station may use, counted in IP packets with their headers. Default:
+        /// The rate that the node may use, counted in IP packets with their headers. Default:
         /// congestion control finds the rate and shares the line with other traffic.
         rate: Rate => optional,
         /// The largest IP packet that the line carries without fragmentation.
@@ -102,7 +71,7 @@ section! {
 }
 
 section! {
-    /// The spool, which keeps data until the centre has it on disk.
+    /// The spool, which keeps captured data until the destination has it on disk.
     "[spool]" Spool checked by Spool::check {
         /// The largest size of the spool on disk. A full spool applies backpressure to the inputs.
         /// 64 GB: a day of 6 Mbit/s.
@@ -112,7 +81,7 @@ section! {
         /// The longest time that a frame waits for the disk. One flush serves all frames that
         /// arrived in this time.
         sync_interval: Duration => "100 ms",
-        /// How long data stays in the spool after the centre has it on disk.
+        /// How long data stays in the spool after the destination has it on disk.
         retention: Duration => "0 s",
     }
 }
@@ -126,31 +95,15 @@ pub enum RateControl {
     Adaptive,
 }
 
-pub(super) const TABLES: &[ConfigTable] = &[
-    crate::FILE,
-    Node::TABLE,
-    Centre::TABLE,
-    Line::TABLE,
-    LinePath::TABLE,
-    Outage::TABLE,
-    Class::TABLE,
-    Spool::TABLE,
-    Sync::TABLE,
-    Refill::TABLE,
-    Channel::TABLE,
-    ChannelInput::TABLE,
-    ForwardEntry::TABLE,
-    MirrorEntry::TABLE,
-    StreamEntry::TABLE,
-];
-
 impl StationConfig {
-    pub(super) fn check(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
-        if self.channel.is_empty() || self.channel.len() > MAX_CHANNELS {
-            return Err(ConfigError::channel_count(file, self.channel.len(), MAX_CHANNELS));
+    pub(super) fn check(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
+        let ConfigText { text, file } = config;
+        if self.channel.len() > MAX_CHANNELS {
+            let count = self.channel.len();
+            return Err(ConfigError::many(config, "[[channel]]", count, MAX_CHANNELS));
         }
         if self.path.len() > MAX_PATHS {
-            return Err(ConfigError::path_count(file, self.path.len(), MAX_PATHS));
+            return Err(ConfigError::many(config, "[[path]]", self.path.len(), MAX_PATHS));
         }
         let mut seen = BTreeSet::new();
         for channel in &self.channel {
@@ -164,35 +117,33 @@ impl StationConfig {
                 return Err(ConfigError::twice(text, file, "path", path.title()));
             }
         }
-        self.check_sharing(text, file)
+        self.check_sharing(config)
     }
 
-    /// The ways to the centre, each with its name: one from any address where none is written.
+    /// The ways to the destination, each with its name: one from any address where none is written.
     pub fn paths(&self) -> Vec<LinePath> {
         let any = [LinePath::any()];
         let paths: &[LinePath] = if self.path.is_empty() { &any } else { &self.path };
         paths.iter().enumerate().map(|(place, path)| path.named(place)).collect()
     }
 
-    /// What is forwarded to and from the centre.
+    /// What is forwarded to and from the destination.
     pub fn forwarding(&self) -> Forwarding {
         crate::forwards::forwarding(&self.forward, vec![self.centre.name.to_string()])
     }
 
-    /// Whether anything but contacts may go through the session with the centre.
+    /// Whether anything but contacts may go through the session with the destination.
     pub fn has_guests(&self) -> bool {
         let sends = !self.forward.is_empty() || !self.mirror.is_empty() || !self.stream.is_empty();
         sends || self.rules() != FarRules::default()
     }
 
-    /// What the centre may have this station do.
+    /// What the destination may have this node do.
     pub fn rules(&self) -> FarRules {
-        crate::forwards::rules(&self.centre.allow, &self.centre.allow_listen)
+        self.centre.rules()
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
-        self.node.resolve(base);
-        self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
         self.channel.iter_mut().for_each(|channel| channel.resolve(base));
         self.mirror.iter_mut().for_each(|mirror| crate::from_base(base, &mut mirror.source));
         self.stream.iter_mut().for_each(|stream| stream.resolve(base));

@@ -12,10 +12,13 @@ name = "station-1"
 key = "station.key"
 state = "state"
 
-[centre]
+[[peer]]
 name = "centre-1"
-address = "centre.example.org:4700"
-fingerprint = "SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+addresses = ["centre.example.org:4700"]
+fingerprints = ["SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]
+
+[[destination]]
+to = "node:centre-1"
 
 [line]
 rate = "93 Mbit/s"
@@ -38,22 +41,23 @@ name = "centre-1"
 key = "centre.key"
 state = "/var/lib/skyhaul"
 
-[listen]
+[[listen]]
 bind = "0.0.0.0:4700"
 
 [[peer]]
 name = "station-1"
-fingerprint = "SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+fingerprints = ["SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]
 
 [products]
 dir = "products"
 "#;
 
 fn station(text: &str) -> StationConfig {
-    match parse(text, Path::new("/etc/skyhaul/station.toml")) {
-        Ok(Config::Station(config)) => *config,
-        other => panic!("{other:?}"),
-    }
+    *parse(text, Path::new("/etc/skyhaul/station.toml")).unwrap().station.unwrap()
+}
+
+fn centre(text: &str) -> CentreConfig {
+    *parse(text, Path::new("/etc/skyhaul/centre.toml")).unwrap().centre.unwrap()
 }
 
 fn refused(text: &str) -> ConfigError {
@@ -66,7 +70,7 @@ fn a_station_gets_defaults_and_paths_from_its_own_folder() {
     assert_eq!(config.node.key, Path::new("/etc/skyhaul/station.key"));
     assert_eq!(config.node.status_socket(), Path::new("/etc/skyhaul/state/status.sock"));
     assert_eq!(config.missions, [Path::new("/etc/skyhaul/missions")]);
-    assert_eq!(config.centre.address.to_string(), "centre.example.org:4700");
+    assert_eq!(config.centre.addresses.0[0].to_string(), "centre.example.org:4700");
     assert_eq!(config.line.rate, Some(Rate::from_mbps(93)));
     assert_eq!(config.line.mtu.size(), ByteCount::new(1500));
     assert_eq!(config.spool.sync_interval, Duration::from_millis(100));
@@ -80,8 +84,10 @@ fn a_station_gets_defaults_and_paths_from_its_own_folder() {
 }
 
 #[test]
-fn a_centre_is_told_from_a_station_by_its_tables() {
-    let Ok(Config::Centre(config)) = parse(CENTRE, Path::new("centre.toml")) else { panic!() };
+fn a_node_does_what_its_tables_say() {
+    let sends = parse(STATION, Path::new("node.toml")).unwrap();
+    assert!(sends.station.is_some() && sends.centre.is_none());
+    let config = centre(CENTRE);
     assert_eq!(config.node.state, Path::new("/var/lib/skyhaul"));
     assert_eq!(config.store.sync_interval, Duration::from_millis(10));
     assert_eq!(config.session.receive_window, ByteCount::mib(64));
@@ -92,7 +98,7 @@ fn a_centre_is_told_from_a_station_by_its_tables() {
 fn an_unknown_key_is_named_with_its_line_and_the_known_ones() {
     let error = refused(&STATION.replace("rate = \"93", "rat = \"93"));
     assert_eq!(error.what(), "unknown key `rat`");
-    assert_eq!(error.place(), "node.toml:15");
+    assert_eq!(error.place(), "node.toml:18");
     assert!(error.help().contains("`rate`, `mtu`, `controller`"), "{error}");
     let table = refused(&format!("{STATION}\n[spol]\nmax_size = \"1 GB\"\n"));
     assert_eq!(table.what(), "unknown key `spol`");
@@ -101,21 +107,18 @@ fn an_unknown_key_is_named_with_its_line_and_the_known_ones() {
 #[test]
 fn a_wrong_unit_is_refused_with_the_right_form() {
     let error = refused(&STATION.replace("93 Mbit/s", "93 MB"));
-    assert_eq!(error.line(), Some(15), "{error}");
+    assert_eq!(error.line(), Some(18), "{error}");
     assert!(error.what().contains("`93 MB` is not a rate"), "{error}");
     assert!(error.help().contains("93 Mbit/s"), "{error}");
     let bare = refused(&STATION.replace("\"93 Mbit/s\"", "93"));
-    assert_eq!(bare.line(), Some(15), "{bare}");
+    assert_eq!(bare.line(), Some(18), "{bare}");
 }
 
 #[test]
 fn a_missing_key_names_itself_and_its_table() {
-    let error = refused(&STATION.replace("address = \"centre.example.org:4700\"\n", ""));
-    assert!(error.what().contains("`address` is missing"), "{error}");
-    let table = STATION.lines().position(|line| line == "[centre]").map(|line| line + 1);
-    assert_eq!(error.line(), table, "{error}");
-    let table = refused(&CENTRE.replace("[products]\ndir = \"products\"\n", ""));
-    assert!(table.what().contains("`products` is missing"), "{table}");
+    let error = refused(&STATION.replace("fingerprints = [\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n", ""));
+    assert!(error.what().contains("`fingerprints` is missing"), "{error}");
+    assert_eq!(error.line(), Some(9), "{error}");
 }
 
 #[test]
@@ -123,17 +126,17 @@ fn contradictions_are_refused_where_they_stand() {
     let rate = "input = \"tcp-listen:127.0.0.1:5000\"";
     let live = refused(&STATION.replace(rate, &format!("{rate}\nrate = \"2 Mbit/s\"")));
     assert!(live.what().contains("channel `x-band` has a rate"), "{live}");
-    assert_eq!(live.line(), Some(17), "{live}");
+    assert_eq!(live.line(), Some(20), "{live}");
     let twice = refused(&STATION.replace("\"replay\"", "\"x-band\""));
-    assert_eq!((twice.what(), twice.line()), ("channel `x-band` is defined twice", Some(22)));
+    assert_eq!((twice.what(), twice.line()), ("channel `x-band` is defined twice", Some(25)));
     let still = refused(&STATION.replace("\"93 Mbit/s\"", "\"0 bit/s\""));
     assert!(still.what().contains("carries nothing"), "{still}");
     let spool = refused(&format!("{STATION}\n[spool]\nmax_size = \"64 MiB\"\n"));
     assert!(spool.what().contains("does not fit"), "{spool}");
     let window = refused(&format!("{CENTRE}\n[session]\nreceive_window = \"1 kB\"\n"));
     assert!(window.help().contains("write one from"), "{window}");
-    let peer = "[[peer]]\nname = \"station-2\"\nfingerprint = \
-               \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n";
+    let peer = "[[peer]]\nname = \"station-2\"\nfingerprints = \
+               [\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n";
     let key = refused(&format!("{CENTRE}\n{peer}"));
     assert!(key.what().contains("is defined twice"), "{key}");
 }
@@ -146,15 +149,68 @@ fn a_fingerprint_that_is_none_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_file_of_both_kinds_or_of_neither_is_refused() {
-    assert!(refused("").what().contains("neither"));
-    assert!(
-        refused(&format!("{STATION}\n[listen]\nbind = \"0.0.0.0:1\"\n"))
-            .what()
-            .contains("and of a centre")
+fn a_node_may_send_and_receive_and_one_that_would_do_neither_is_refused() {
+    let relay = CENTRE.replace(
+        "[[peer]]",
+        "[[destination]]\nto = \"node:next\"\n[[peer]]\nname = \
+        \"next\"\naddresses = [\"192.0.2.1:4700\", \"[2001:db8::1]:4700\"]\nfingerprints = [\
+        \"SHA256:1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n[[peer]]",
     );
+    let forwards = "[[forward]]\nsocks = \"1080\"\n[[forward]]\nsocks = \"1081=station-1\"\n";
+    let both = parse(&format!("{relay}{forwards}"), Path::new("node.toml")).unwrap();
+    let (sends, receives) = (both.station.unwrap(), both.centre.unwrap());
+    assert!(sends.channel.is_empty() && sends.centre.addresses.0.len() == 2);
+    assert_eq!((sends.forward.len(), receives.forward.len()), (1, 1));
+    assert_eq!(receives.forward[0].node(), Some("station-1"));
+    let bare = centre(&CENTRE.replace("[products]\ndir = \"products\"\n", ""));
+    assert_eq!((bare.products.as_ref(), bare.product_rules()), (None, None));
+
+    let nothing = refused("[node]\nname = \"n\"\nkey = \"k\"\nstate = \"s\"\n");
+    assert!(nothing.what().contains("neither a destination nor an address"), "{nothing}");
+    let nowhere = refused(&STATION.replace("[[destination]]\nto = \"node:centre-1\"\n", ""));
+    assert_eq!(nowhere.what(), "the table `channel` has no effect without a [[destination]]");
+    assert!(nowhere.line().is_some(), "{nowhere}");
+    let unheard = refused(&format!("{STATION}[store]\nmax_size = \"1 GB\"\n"));
+    assert_eq!(unheard.what(), "the table `store` has no effect without a [[listen]]");
+    let unmade = refused(
+        &CENTRE.replace("[products]", "[[product]]\nname = \"x\"\n#").replace("dir =", "# dir ="),
+    );
+    assert!(unmade.what().contains("without a [products]"), "{unmade}");
     let syntax = refused("[node\nname = 1");
     assert_eq!(syntax.line(), Some(1), "{syntax}");
+}
+
+#[test]
+fn destinations_and_listens_name_peers_that_are_there() {
+    let told = |from: &str, to: &str| refused(&STATION.replace(from, to));
+    for (to, what) in [
+        ("node:centre-2", "there is no peer `centre-2` for the destination"),
+        ("node:station-1", "the destination `station-1` is this node"),
+        ("sftp:x", "`sftp:x` is not a destination"),
+        ("node:a b", "`a b` is not a name"),
+    ] {
+        let error = told("node:centre-1", to);
+        assert!(error.what().contains(what) && error.line() == Some(15), "{error}");
+    }
+    let mute = told("addresses = [\"centre.example.org:4700\"]\n", "");
+    assert!(mute.what().contains("has no address"), "{mute}");
+    let two = refused(&format!("{STATION}[[destination]]\nto = \"node:centre-1\"\n"));
+    assert!(two.what().contains("there are 2 [[destination]] tables"), "{two}");
+    let own = told("name = \"centre-1\"", "name = \"station-1\"");
+    assert!(own.what().contains("has the name of this node"), "{own}");
+    let none =
+        told("[\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]", "[]");
+    assert!(none.what().contains("a peer has 0 fingerprints"), "{none}");
+
+    let listen = |keys: &str| CENTRE.replace("bind = \"0.0.0.0:4700\"", keys);
+    let two = "bind = \"192.0.2.1:4700\"\npeers = [\"station-1\"]\n[[listen]]\nbind = \"10.0.0.1:4700\"\n\
+               peers = []";
+    assert_eq!(centre(&listen(two)).listen.len(), 2);
+    let stranger = refused(&listen(&two.replace("\"station-1\"", "\"station-2\"")));
+    assert!(stranger.what().contains("no peer `station-2` for a [[listen]]"), "{stranger}");
+    assert!(stranger.line().is_some(), "{stranger}");
+    let twice = refused(&listen(&two.replace("10.0.0.1", "192.0.2.1")));
+    assert!(twice.what().contains("192.0.2.1:4700 is listened on twice"), "{twice}");
 }
 
 #[test]
@@ -204,15 +260,13 @@ fn an_absent_or_oversized_file_is_named() {
 
 #[test]
 fn every_default_is_in_the_reference() {
-    for (_, tables) in reference() {
-        for table in tables {
-            assert!(!table.keys.is_empty() && !table.meaning.is_empty());
-            assert!(
-                table.keys.iter().all(|key| key.meaning.trim().ends_with('.')),
-                "{}",
-                table.heading
-            );
-        }
+    for table in reference() {
+        assert!(!table.keys.is_empty() && !table.meaning.is_empty());
+        assert!(
+            table.keys.iter().all(|key| key.meaning.trim().ends_with('.')),
+            "{}",
+            table.heading
+        );
     }
 }
 
@@ -331,10 +385,6 @@ fn forwards_name_the_node_at_the_other_end_and_a_class_that_is_there() {
 
 #[test]
 fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_finds_its_rate() {
-    let centre = |text: &str| match parse(text, Path::new("/etc/skyhaul/centre.toml")) {
-        Ok(Config::Centre(config)) => *config,
-        other => panic!("{other:?}"),
-    };
     let plain = centre(CENTRE);
     assert!(!plain.has_guests());
     assert_eq!(plain.controller().name(), "line");
@@ -373,11 +423,7 @@ fn a_delivery_says_what_its_consumer_takes_or_is_refused_with_its_line() {
     let table = "[[delivery]]\nname = \"lance\"\ndir = \"out/lance\"\nchecksum = \
                 \"cksum\"\nfile_type = \"HDF\"\n\
                  node_name = \"dist.example.org\"\n";
-    let Ok(Config::Centre(config)) =
-        parse(&format!("{CENTRE}{table}"), Path::new("/etc/skyhaul/centre.toml"))
-    else {
-        panic!("{table}")
-    };
+    let config = centre(&format!("{CENTRE}{table}"));
     let (entry, terms) = (&config.delivery[0], config.delivery[0].terms());
     assert_eq!(
         (terms.data_version.as_str(), terms.node_name.as_deref()),
@@ -423,9 +469,7 @@ fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
     }
     let files = "[peer.files]\nroot = \"from/station\"\n[products]";
     let with = CENTRE.replace("[products]", files);
-    let Ok(Config::Centre(centre)) = parse(&with, Path::new("/etc/skyhaul/centre.toml")) else {
-        panic!()
-    };
+    let centre = centre(&with);
     let served = centre.peer[0].files.as_ref().unwrap();
     assert_eq!(
         (served.root.as_path(), served.write, served.read),
@@ -469,9 +513,7 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
     let streams = "[peer.streams]\nroot = \"from/station\"\nallow = [\"null\", \
                   \"udp://10.0.0.5:2630\"]\n[products]";
     let with = CENTRE.replace("[products]", streams);
-    let Ok(Config::Centre(centre)) = parse(&with, Path::new("/etc/skyhaul/centre.toml")) else {
-        panic!()
-    };
+    let centre = centre(&with);
     let taken = centre.peer[0].streams.as_ref().unwrap();
     assert_eq!(taken.root.as_deref(), Some(Path::new("/etc/skyhaul/from/station")));
     assert_eq!(taken.allow.0.len(), 2);
