@@ -1,7 +1,6 @@
 //! The subcommands, one a file.
 
 mod book;
-mod centre;
 mod classes;
 mod config;
 mod decode;
@@ -28,9 +27,9 @@ mod rate;
 mod rdr;
 mod relay;
 mod replay;
+mod run;
 mod signals;
 mod stamped;
-mod station;
 mod status;
 mod stream;
 mod tune;
@@ -42,8 +41,6 @@ use std::io::Write;
 /// What the program can do.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Receives from stations, stores the data, writes Level-0 products.
-    Centre(centre::CentreCommand),
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
@@ -65,7 +62,7 @@ pub enum Command {
     /// Applications connect to local ports, to a SOCKS proxy, or through a router's rules.
     /// `skyhaul forward serve` is the far end.
     Forward(Box<forward::ForwardCommand>),
-    /// Shows missing data at a running centre, and how it is recovered.
+    /// Shows missing data at a running node, and how it is recovered.
     Gaps(gaps::GapsCommand),
     /// Simulates a spacecraft's downlink, with errors if requested.
     ///
@@ -85,7 +82,7 @@ pub enum Command {
     ///
     /// Both ends then have each other's key and name in their address books.
     Pair(pair::Pair),
-    /// Lists and changes the paths of a running station.
+    /// Lists and changes the paths of a running node.
     #[command(subcommand)]
     Path(path::PathCommand),
     /// Sends and receives files without a return path (data diode).
@@ -109,9 +106,9 @@ pub enum Command {
     ///
     /// Plays it with its original timing or at any rate.
     Replay(replay::Replay),
-    /// Captures downlinks and sends them to its centre.
-    Station(station::Station),
-    /// Shows the state of a running station or centre.
+    /// Runs a node: captures, sends, receives, makes products, as its file says.
+    Run(run::Run),
+    /// Shows the state of a running node.
     Status(status::Status),
     /// Carries a constant-rate stream: VDIF, Mark 5B, datagrams.
     ///
@@ -135,8 +132,7 @@ impl Command {
     /// reader does not stall it.
     pub fn is_service(&self) -> bool {
         match self {
-            Self::Centre(_)
-            | Self::Station(_)
+            Self::Run(_)
             | Self::Forward(_)
             | Self::Files(_)
             | Self::Stream(_)
@@ -156,7 +152,6 @@ impl Command {
 /// What could not be done, where, and what to do about it.
 pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
-        Command::Centre(command) => centre::run(&command),
         Command::Config(command) => config::run(command, out),
         Command::Cp(command) => files::copy::run(&command, out),
         Command::Decode(command) => decode::run(&command, out),
@@ -177,7 +172,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Rdr(command) => rdr::run(command, out),
         Command::Relay(command) => relay::run(&command, out),
         Command::Replay(command) => replay::run(&command, out),
-        Command::Station(command) => station::run(&command),
+        Command::Run(command) => run::run(&command),
         Command::Status(command) => status::run(&command, out),
         Command::Stream(command) => stream::run(&command, out),
         Command::Sync(command) => files::mirror::run(&command, out),

@@ -12,6 +12,7 @@ use crate::section::section;
 use crate::sending::Class;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_forward_io::{FarRules, Forwarding};
+use skyhaul_quic::Fingerprint;
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
@@ -99,13 +100,27 @@ section! {
 const MAX_LIVE: usize = 16;
 
 impl CentreConfig {
-    /// Which products are made; none where the node makes none.
-    pub fn product_rules(&self) -> Option<ProductRules> {
-        Some(ProductRules {
-            products: self.products.clone()?,
+    /// Which products are made.
+    pub fn product_rules(&self) -> ProductRules {
+        let Some(products) = self.products.clone() else { return ProductRules::none() };
+        ProductRules {
+            enabled: true,
+            products,
             entries: self.product.clone(),
             expedited: self.expedited.clone(),
-        })
+        }
+    }
+
+    /// The keys of the peers that may connect to each `[[listen]]`, in their order.
+    pub fn trusted(&self) -> Vec<BTreeSet<Fingerprint>> {
+        let may = |listen: &Listen, peer: &PeerEntry| {
+            listen.peers.as_ref().is_none_or(|names| names.0.contains(&peer.name))
+        };
+        let keys = |listen: &Listen| {
+            let peers = self.peer.iter().filter(|peer| may(listen, peer));
+            peers.flat_map(|peer| peer.fingerprints.all()).collect()
+        };
+        self.listen.iter().map(keys).collect()
     }
 
     pub(super) fn check(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {

@@ -116,6 +116,8 @@ pub struct ProductRule {
 /// Which products are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProductRules {
+    /// Whether any are: without `[products]` contacts are only kept.
+    pub enabled: bool,
     /// The default.
     pub products: Products,
     /// What is different for one product.
@@ -125,6 +127,13 @@ pub struct ProductRules {
 }
 
 impl ProductRules {
+    /// No products.
+    pub(super) fn none() -> Self {
+        let products = "dir = \"\"\nsession = false\nselect = false";
+        let products = toml::from_str(products).expect("all other keys have defaults");
+        Self { enabled: false, products, entries: Vec::new(), expedited: Vec::new() }
+    }
+
     /// What is made of the product `name` of `mission`.
     pub fn of(&self, mission: &str, name: &str) -> ProductRule {
         let named = || self.entries.iter().filter(|entry| entry.name.as_str() == name);

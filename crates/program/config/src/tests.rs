@@ -163,7 +163,7 @@ fn a_node_may_send_and_receive_and_one_that_would_do_neither_is_refused() {
     assert_eq!((sends.forward.len(), receives.forward.len()), (1, 1));
     assert_eq!(receives.forward[0].node(), Some("station-1"));
     let bare = centre(&CENTRE.replace("[products]\ndir = \"products\"\n", ""));
-    assert_eq!((bare.products.as_ref(), bare.product_rules()), (None, None));
+    assert!(bare.products.is_none() && !bare.product_rules().enabled);
 
     let nothing = refused("[node]\nname = \"n\"\nkey = \"k\"\nstate = \"s\"\n");
     assert!(nothing.what().contains("neither a destination nor an address"), "{nothing}");
@@ -205,7 +205,9 @@ fn destinations_and_listens_name_peers_that_are_there() {
     let listen = |keys: &str| CENTRE.replace("bind = \"0.0.0.0:4700\"", keys);
     let two = "bind = \"192.0.2.1:4700\"\npeers = [\"station-1\"]\n[[listen]]\nbind = \"10.0.0.1:4700\"\n\
                peers = []";
-    assert_eq!(centre(&listen(two)).listen.len(), 2);
+    let apart = centre(&listen(two)).trusted();
+    assert_eq!((apart.len(), apart[0].len(), apart[1].len()), (2, 1, 0));
+    assert_eq!(centre(CENTRE).trusted()[0].len(), 1);
     let stranger = refused(&listen(&two.replace("\"station-1\"", "\"station-2\"")));
     assert!(stranger.what().contains("no peer `station-2` for a [[listen]]"), "{stranger}");
     assert!(stranger.line().is_some(), "{stranger}");

@@ -28,11 +28,12 @@ mod store_news;
 mod streams;
 
 use crate::address_family::AddressFamily;
+use crate::adopted::Adopted;
 use crate::custody::PREFACE;
 use crate::fault::Fault;
 use crate::guests;
 use crate::services::{self, SessionMemory};
-use crate::status::{StatusReply, StatusRequest, StatusServer};
+use crate::status::{StatusReply, StatusRequest};
 use admission::AdmittedStation;
 use assembly::{Assembler, AssemblyJournal};
 use board::CentreBoard;
@@ -44,100 +45,117 @@ use incoming::FileService;
 use keeper::Keeper;
 use live::Receivers;
 use processor::Processor;
-pub use reload::Reload;
-use shared::{CentreShared, CentreState};
+use reload::Reload;
+pub(crate) use shared::CentreShared;
+use shared::CentreState;
 use skyhaul_channels_io::IncomingChannels;
 use skyhaul_config::{CentreConfig, PeerEntry};
 use skyhaul_files_io::{Claims, Directory, Root};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
-use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
+use skyhaul_store::{ContactConfig, ContactStore, Disk, StationName};
 use skyhaul_streams_io::AllowedSinks;
-use skyhaul_units::{ByteCount, Duration};
+use skyhaul_units::ByteCount;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use streams::Streams;
 
-/// The stop flag is checked this often.
-const LOOK: Duration = Duration::from_millis(50);
+/// The part of a node that receives, and makes products.
+#[derive(Debug)]
+pub(crate) struct Centre {
+    shared: Arc<CentreShared>,
+    threads: Vec<JoinHandle<()>>,
+    reload: Reload,
+}
 
-/// Runs a centre until `stop` is set.
-///
-/// # Errors
-/// The centre cannot start, or cannot go on; what it has receipted is in its store.
-pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> Result<(), Fault> {
-    let clock = Clock::start();
-    services::make_state_folder(&config.node.state)?;
-    services::make_folder(&config.products.dir)?;
-    for consumer in &config.delivery {
-        services::make_folder(&consumer.dir)?;
+impl Centre {
+    /// Starts it. `disk` is the node's state folder.
+    ///
+    /// # Errors
+    /// It cannot start; what it has receipted is in its store.
+    pub(crate) fn start(
+        config: &CentreConfig,
+        disk: Arc<dyn Disk>,
+        clock: Clock,
+    ) -> Result<Self, Fault> {
+        if let Some(products) = &config.products {
+            services::make_folder(&products.dir)?;
+        }
+        for consumer in &config.delivery {
+            services::make_folder(&consumer.dir)?;
+        }
+        let peers = peers(config, &config.peer)?;
+        let Listening { driver, listens, addresses } = listen(config, clock)?;
+        let kept = open_store(config, disk, clock)?;
+        let sockets = driver.endpoints().filter_map(AnyEndpoint::inode).collect();
+        for address in &addresses {
+            tracing::info!("listening on {address}");
+        }
+        let live = Receivers::start(&config.live, clock)?;
+        let name = config.node.name.to_string();
+        let board = CentreBoard::new(name, addresses.join(", "));
+        let shared = Arc::new(CentreShared::new(board, kept, live, clock, driver.waker()));
+        shared.board.sockets(sockets);
+        shared.hold_contacts();
+        for record in shared.journal().damaged().iter().chain(shared.deliveries().damaged()) {
+            shared.alarms.raise("a record of Level-0 products is damaged", record);
+        }
+        for record in shared.gaps().damaged() {
+            shared.alarms.raise("a record of gaps is damaged", record);
+        }
+        let guests = guests::start(
+            config.forwarding(),
+            IncomingChannels::Accepted,
+            driver.waker(),
+            shared.alarms.clone(),
+        )?;
+        let lines = Lines { peers, classes: config.classes(), listens, guests };
+        let threads = start(config, lines, &shared, clock, driver)?;
+        Ok(Self { shared, threads, reload: Reload::new(config.clone()) })
     }
-    let peers = peers(config, &config.peer)?;
-    let driver = driver(config, &peers, clock)?;
-    let kept = open_store(config, clock)?;
-    let bound = driver.endpoints().find_map(AnyEndpoint::local_addr);
-    let sockets = driver.endpoints().filter_map(AnyEndpoint::inode).collect();
-    let address = bound.unwrap_or(config.listen.bind).to_string();
-    tracing::info!("listening on {address}");
-    let live = Receivers::start(&config.live, clock)?;
-    let name = config.node.name.to_string();
-    let shared = Arc::new(CentreShared::new(
-        CentreBoard::new(name, address),
-        kept,
-        live,
-        clock,
-        driver.waker(),
-    ));
-    shared.board.sockets(sockets);
-    shared.hold_contacts();
-    for record in shared.journal().damaged().iter().chain(shared.deliveries().damaged()) {
-        shared.alarms.raise("a record of Level-0 products is damaged", record);
+
+    /// What its threads share.
+    pub(crate) fn shared(&self) -> &Arc<CentreShared> {
+        &self.shared
     }
-    for record in shared.gaps().damaged() {
-        shared.alarms.raise("a record of gaps is damaged", record);
+
+    /// Adopts a configuration.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing has changed.
+    pub(crate) fn adopt(&mut self, new: CentreConfig) -> Result<Adopted, String> {
+        self.reload.adopt(new, &self.shared)
     }
-    let status = shared.clone();
-    let server = StatusServer::start(&config.node.status_socket(), move |request| match request {
-        StatusRequest::Status => StatusReply::Status(Box::new(status.status())),
-        StatusRequest::Gaps => StatusReply::Gaps(Box::new(status.gaps().report())),
-        StatusRequest::AskGaps(which) => match status.gaps().ask_again(&which) {
+
+    /// Ends it: what its threads do now, they finish.
+    ///
+    /// # Errors
+    /// Why it could not go on, if that is why it ends.
+    pub(crate) fn end(self) -> Result<(), Fault> {
+        self.shared.shutdown.request();
+        for thread in self.threads {
+            // A panic was logged; what is on the disk is checked at the next start.
+            let _ = thread.join();
+        }
+        self.shared.shutdown.fault().map_or(Ok(()), Err)
+    }
+}
+
+/// Answers about gaps.
+pub(crate) fn answer(shared: &CentreShared, request: StatusRequest) -> StatusReply {
+    match request {
+        StatusRequest::AskGaps(which) => match shared.gaps().ask_again(&which) {
             Ok(asked) => {
-                status.shutdown.wake_line();
+                shared.shutdown.wake_line();
                 StatusReply::Asked(asked)
             }
             Err(fault) => StatusReply::Answer(Err(fault).into()),
         },
-        _ => {
-            let help = "send the command to a station: only stations have paths";
-            StatusReply::Answer(
-                Err(Fault::configuration("a centre has no paths", "the status socket", help))
-                    .into(),
-            )
-        }
-    })?;
-    let guests = guests::start(
-        config.forwarding(),
-        IncomingChannels::Accepted,
-        driver.waker(),
-        shared.alarms.clone(),
-    )?;
-    let lines = Lines { peers, classes: config.classes(), guests };
-    let threads = start(config, lines, &shared, clock, driver)?;
-    while !stop.load(Ordering::Relaxed) && !shared.shutdown.is_requested() {
-        shared.shutdown.pause(LOOK);
-        reload.look(&shared);
+        _ => StatusReply::Gaps(Box::new(shared.gaps().report())),
     }
-    shared.shutdown.request();
-    for thread in threads {
-        // A panic was logged; what is on the disk is checked at the next start.
-        let _ = thread.join();
-    }
-    drop(server);
-    shared.shutdown.fault().map_or(Ok(()), Err)
 }
 
 /// The stations of `config`. Forwards stay with the stations that the centre began with.
@@ -145,17 +163,16 @@ fn peers(
     config: &CentreConfig,
     begun: &[PeerEntry],
 ) -> Result<BTreeMap<Fingerprint, AdmittedStation>, Fault> {
-    let admitted = |peer: &PeerEntry| {
+    let mut peers = BTreeMap::new();
+    for peer in &config.peer {
         let place = begun.iter().position(|begun| begun.name == peer.name);
         let name = StationName::new(peer.name.as_str()).map_err(|error| {
-            Fault::configuration(error.to_string(), "[[peer]]", "give the station another name")
+            Fault::configuration(error.to_string(), "[[peer]]", "give the peer another name")
         })?;
-        Ok((
-            peer.fingerprint.fingerprint(),
-            AdmittedStation { name, place, rules: Arc::new(peer.rules()) },
-        ))
-    };
-    config.peer.iter().map(admitted).collect()
+        let admitted = AdmittedStation { name, place, rules: Arc::new(peer.rules()) };
+        peers.extend(peer.fingerprints.all().map(|key| (key, admitted.clone())));
+    }
+    Ok(peers)
 }
 
 /// The folders of the stations that have one.
@@ -180,7 +197,8 @@ fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>,
             claims: claims.clone(),
             classes: classes.clone(),
         };
-        roots.insert(peer.fingerprint.fingerprint(), (peer.name.to_string(), root));
+        let name = peer.name.to_string();
+        roots.extend(peer.fingerprints.all().map(|key| (key, (name.clone(), root.clone()))));
     }
     Ok(roots)
 }
@@ -200,52 +218,84 @@ fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Allowed
                 })?
             }
         };
-        Ok((peer.fingerprint.fingerprint(), (peer.name.to_string(), allowed)))
+        Ok(allowed)
     };
-    config.peer.iter().map(of).collect()
+    let mut sinks = BTreeMap::new();
+    for peer in &config.peer {
+        for key in peer.fingerprints.all() {
+            sinks.insert(key, (peer.name.to_string(), of(peer)?));
+        }
+    }
+    Ok(sinks)
 }
 
-fn driver(
-    config: &CentreConfig,
-    peers: &BTreeMap<Fingerprint, AdmittedStation>,
-    clock: Clock,
-) -> Result<Driver, Fault> {
+/// The endpoints that wait for peers.
+struct Listening {
+    driver: Driver,
+    /// The address of each endpoint, by its index among those of the configuration.
+    listens: Vec<usize>,
+    /// The addresses as they were bound.
+    addresses: Vec<String>,
+}
+
+/// Listens on every address of the configuration: over UDP, and over TCP where that is wanted.
+fn listen(config: &CentreConfig, clock: Clock) -> Result<Listening, Fault> {
     let identity = services::identity(&config.node)?;
-    let bind = config.listen.bind;
-    let payload = services::udp_payload(config.listen.mtu, AddressFamily::of_socket(&bind));
-    let path = PathConfig {
-        udp_payload: payload,
-        controller: config.controller(),
-        ..PathConfig::default()
-    };
-    let quic = EndpointConfig {
-        trusted: peers.keys().copied().collect(),
-        listen: true,
-        ..EndpointConfig::new(identity.clone(), path, clock.std_start())
-    };
     let own = SessionMemory { receive: config.session.receive_window, send: ByteCount::mib(1) };
     let send = if config.has_guests() { guests::window(own).send } else { own.send };
     let window = SessionMemory { send, ..own };
-    let place = bind.to_string();
-    let socket =
-        if config.listen.tcp { services::socket_beside_tcp(bind) } else { Socket::bind(bind) };
-    let endpoint = services::endpoint(socket, &place, quic)?;
-    let at = endpoint.socket().local_addr().unwrap_or(bind);
-    let mut driver = services::driver(endpoint.into(), &place, window, clock)?;
-    if config.listen.tcp {
-        let trusted = peers.keys().copied().collect();
-        let over_tcp = TcpConfig {
-            trusted,
-            listen: Some(at),
+    let mut found: Option<Listening> = None;
+    for (nth, (listen, trusted)) in config.listen.iter().zip(config.trusted()).enumerate() {
+        let (bind, place) = (listen.bind, listen.bind.to_string());
+        let payload = services::udp_payload(listen.mtu, AddressFamily::of_socket(&bind));
+        let path = PathConfig {
             udp_payload: payload,
-            ..TcpConfig::new(identity)
+            controller: config.controller(),
+            ..PathConfig::default()
         };
-        driver.add_endpoint(services::over_tcp(over_tcp, &place)?);
+        let quic = EndpointConfig {
+            trusted: trusted.clone(),
+            listen: true,
+            ..EndpointConfig::new(identity.clone(), path, clock.std_start())
+        };
+        let socket =
+            if listen.tcp { services::socket_beside_tcp(bind) } else { Socket::bind(bind) };
+        let endpoint = services::endpoint(socket, &place, quic)?;
+        let at = endpoint.socket().local_addr().unwrap_or(bind);
+        let listening = match &mut found {
+            Some(listening) => {
+                listening.driver.add_endpoint(endpoint);
+                listening
+            }
+            None => found.insert(Listening {
+                driver: services::driver(endpoint.into(), &place, window, clock)?,
+                listens: Vec::new(),
+                addresses: Vec::new(),
+            }),
+        };
+        listening.listens.push(nth);
+        listening.addresses.push(at.to_string());
+        if listen.tcp {
+            let over_tcp = TcpConfig {
+                trusted,
+                listen: Some(at),
+                udp_payload: payload,
+                ..TcpConfig::new(identity.clone())
+            };
+            listening.driver.add_endpoint(services::over_tcp(over_tcp, &place)?);
+            listening.listens.push(nth);
+        }
     }
-    Ok(driver)
+    found.ok_or_else(|| {
+        Fault::configuration("no address to listen on", "[[listen]]", "add a [[listen]]")
+    })
 }
 
-fn open_store(config: &CentreConfig, clock: Clock) -> Result<CentreState, Fault> {
+fn open_store(
+    config: &CentreConfig,
+    disk: Arc<dyn Disk>,
+    clock: Clock,
+) -> Result<CentreState, Fault> {
     let settings = ContactConfig {
         max_size: config.store.max_size,
         retention: config.store.retention,
@@ -260,9 +310,6 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<CentreState, Fault>
             help,
         )
     };
-    let state = &config.node.state;
-    let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
-    let disk: Arc<dyn Disk> = Arc::new(disk);
     let store =
         ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
     let journal = AssemblyJournal::open(&disk, config.product_rules())
@@ -300,7 +347,10 @@ fn start(
     let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, to_keep, kept);
     let processor = Processor::new(shared.clone(), clock, config.product_rules());
     let name = config.node.name.to_string();
-    let deliverer = Deliverer::new(shared.clone(), clock, name, config.products.dir.clone());
+    let deliverer = config
+        .products
+        .as_ref()
+        .map(|products| Deliverer::new(shared.clone(), clock, name, products.dir.clone()));
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
     let incoming = FileService::new(lines.guests.files(), roots(config)?, shared.clone());
     let streams = Streams::new(lines.guests.streams(), sinks(config)?, shared.clone(), clock);
@@ -320,8 +370,11 @@ fn start(
     let keeper = services::thread("store", move || keeper.run())?;
     let processor = services::thread("level0", move || processor.run())?;
     let assembler = services::thread("assembly", move || assembler.run())?;
-    let deliverer = services::thread("delivery", move || deliverer.run())?;
+    let deliverer = deliverer
+        .map(|deliverer| services::thread("delivery", move || deliverer.run()))
+        .transpose()?;
     let incoming = services::thread("files", move || incoming.run())?;
     let streams = services::thread("streams", move || streams.run())?;
-    Ok(vec![line, keeper, processor, assembler, deliverer, incoming, streams])
+    let threads = [line, keeper, processor, assembler, incoming, streams];
+    Ok(threads.into_iter().chain(deliverer).collect())
 }

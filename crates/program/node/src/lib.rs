@@ -1,7 +1,7 @@
-//! Station and centre: their configuration, the threads that capture, send, store and process data,
-//! and their status.
+//! A node: the threads that capture, send, receive, store and process data, and its status.
 
 mod address_family;
+mod adopted;
 mod alarms;
 pub mod centre;
 pub mod custody;
@@ -9,6 +9,7 @@ pub mod fault;
 mod guests;
 pub mod latency;
 pub mod log;
+pub mod node;
 pub mod rdr;
 mod services;
 mod shutdown;

@@ -35,110 +35,125 @@ mod streams;
 mod union;
 mod uplink;
 
+use crate::adopted::Adopted;
 use crate::custody::Feeder;
 use crate::fault::Fault;
 use crate::guests;
 use crate::services::{self, SessionMemory};
-use crate::status::{
-    ChannelState, ChannelStatus, NodeStatus, StatusReply, StatusRequest, StatusServer,
-};
+use crate::status::{ChannelState, ChannelStatus, StatusReply, StatusRequest};
 use channel::ChannelRunner;
 use channel_context::ChannelContext;
 use mirrors::Mirror;
 use order::StationOrder;
 use paths::StationPaths;
 use refill::RefillRunner;
-use shared::StationShared;
+pub(crate) use shared::StationShared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_channels_io::ChannelService;
 use skyhaul_channels_io::{IncomingChannels, Tenants};
 use skyhaul_config::{MirrorEntry, MissionRef, StationConfig};
 use skyhaul_net::{Clock, Driver};
-use skyhaul_store::{DestinationId, Disk, RealDisk, Spool, SpoolConfig, SpoolDraw, SpoolError};
-use skyhaul_units::{ByteCount, Duration, FlowId};
+use skyhaul_store::{DestinationId, Disk, Spool, SpoolConfig, SpoolDraw, SpoolError};
+use skyhaul_units::{ByteCount, FlowId};
 use sockets::{PathSocket, PathSocketOpener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use streams::Streams;
-use uplink::{CentreContact, Uplink, UplinkParts};
+use uplink::{CentreContact, CentreKeys, Uplink, UplinkParts};
 
 pub use reach::reach;
-pub use reload::Reload;
+use reload::Reload;
 pub use union::{Sighting, Union};
-
-/// Options of a station.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Ends by itself when all inputs are exhausted and the centre has everything in custody.
-    pub until_sent: bool,
-}
 
 /// A session's memory at the station. The send buffer holds eight round trips of 660 ms at 93
 /// Mbit/s: a block stays in it until the centre reports it whole. The centre sends only messages.
 /// Guests have buffers of their own: see `guests`.
 const WINDOW: SessionMemory =
     SessionMemory { receive: ByteCount::mib(1), send: ByteCount::mib(64) };
-/// The stop flag, and whether everything is sent, are checked this often.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// Runs a station until `stop` is set.
-///
-/// # Errors
-/// The station cannot start, or cannot go on; what was captured is in the spool.
-pub fn run(
-    config: &StationConfig,
-    options: Options,
-    stop: &AtomicBool,
-    mut reload: Reload<'_>,
-) -> Result<(), Fault> {
-    let clock = Clock::start();
-    let state = &config.node.state;
-    services::make_state_folder(state)?;
-    let (driver, paths) = driver(config, clock)?;
-    let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
-    let disk: Arc<dyn Disk> = Arc::new(disk);
-    let spool = open_spool(config, disk.clone(), clock)?;
-    let (name, channels) =
-        (config.node.name.to_string(), config.channel.iter().map(shown).collect());
-    let shared = Arc::new(StationShared::new(name, channels, spool, clock, driver.waker()));
-    let guests = guests::start(
-        config.forwarding(),
-        IncomingChannels::Refused,
-        driver.waker(),
-        shared.alarms.clone(),
-    )?;
-    let status = shared.clone();
-    let server =
-        StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
-    let doors = (guests.files(), guests.streams());
-    let mut threads = start(config, &shared, disk, clock, LineParts { driver, paths, guests })?;
-    threads.extend(mirrors(config, &doors.0, &shared, clock)?);
-    let streams = Streams::start(&config.stream, &doors.1, &shared, clock)?;
-    while !stop.load(Ordering::Relaxed) && !shared.shutdown.is_requested() {
-        shared.shutdown.pause(LOOK);
-        reload.look(&shared);
-        if options.until_sent && is_sent(&shared) {
-            break;
-        }
-    }
-    threads.extend(streams.end());
-    shared.shutdown.request();
-    for thread in threads {
-        // A panic was logged; what is on the disk is checked at the next start.
-        let _ = thread.join();
-    }
-    drop(server);
-    shared.shutdown.fault().map_or(Ok(()), Err)
+/// The part of a node that captures and sends.
+#[derive(Debug)]
+pub(crate) struct Station {
+    shared: Arc<StationShared>,
+    threads: Vec<JoinHandle<()>>,
+    streams: Streams,
+    reload: Reload,
 }
 
-/// The reply to a status request or an order.
-fn reply(shared: &StationShared, request: StatusRequest) -> StatusReply {
+impl Station {
+    /// Starts it. `disk` is the node's state folder.
+    ///
+    /// # Errors
+    /// It cannot start; what was captured is in the spool.
+    pub(crate) fn start(
+        config: &StationConfig,
+        written: StationConfig,
+        disk: Arc<dyn Disk>,
+        clock: Clock,
+    ) -> Result<Self, Fault> {
+        let (driver, paths) = driver(config, clock)?;
+        let spool = open_spool(config, disk.clone(), clock)?;
+        let (name, channels) =
+            (config.node.name.to_string(), config.channel.iter().map(shown).collect());
+        let shared = Arc::new(StationShared::new(name, channels, spool, clock, driver.waker()));
+        let guests = guests::start(
+            config.forwarding(),
+            IncomingChannels::Refused,
+            driver.waker(),
+            shared.alarms.clone(),
+        )?;
+        let doors = (guests.files(), guests.streams());
+        let line = LineParts { driver, paths, guests };
+        let mut threads = start(config, &shared, disk, clock, line)?;
+        threads.extend(mirrors(config, &doors.0, &shared, clock)?);
+        let streams = Streams::start(&config.stream, &doors.1, &shared, clock)?;
+        Ok(Self { shared, threads, streams, reload: Reload::new(written) })
+    }
+
+    /// What its threads share.
+    pub(crate) fn shared(&self) -> &Arc<StationShared> {
+        &self.shared
+    }
+
+    /// Adopts a configuration.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing has changed.
+    pub(crate) fn adopt(&mut self, new: StationConfig) -> Result<Adopted, String> {
+        self.reload.adopt(new, &self.shared)
+    }
+
+    /// Whether all inputs are over and everything is sent.
+    pub(crate) fn is_sent(&self) -> bool {
+        let status = self.shared.status();
+        let over = |channel: &ChannelStatus| {
+            matches!(channel.state, ChannelState::Ended | ChannelState::Failed)
+        };
+        status.channels.iter().all(over)
+            && status.spool.blocks == 0
+            && self.shared.spool().queue().open_flows().is_empty()
+    }
+
+    /// Ends it: what its threads do now, they finish.
+    ///
+    /// # Errors
+    /// Why it could not go on, if that is why it ends.
+    pub(crate) fn end(self) -> Result<(), Fault> {
+        let ended = self.streams.end();
+        self.shared.shutdown.request();
+        for thread in self.threads.into_iter().chain(ended) {
+            // A panic was logged; what is on the disk is checked at the next start.
+            let _ = thread.join();
+        }
+        self.shared.shutdown.fault().map_or(Ok(()), Err)
+    }
+}
+
+/// Carries out an order for the paths.
+pub(crate) fn obey(shared: &StationShared, request: StatusRequest) -> StatusReply {
     let order = match request {
-        StatusRequest::Status => return StatusReply::Status(Box::new(shared.status())),
-        StatusRequest::Gaps | StatusRequest::AskGaps(_) => {
-            return refused("a station has no list of gaps; ask its centre");
+        StatusRequest::Status | StatusRequest::Gaps | StatusRequest::AskGaps(_) => {
+            return refused("this is no order for a path");
         }
         StatusRequest::AddPath { path } => {
             match serde_json::from_value::<skyhaul_config::LinePath>(path) {
@@ -163,17 +178,6 @@ fn refused(sentence: &str) -> StatusReply {
     StatusReply::Answer(Err(Fault::configuration(what, "the new path", help)).into())
 }
 
-/// Whether all inputs are over and everything is sent.
-fn is_sent(shared: &StationShared) -> bool {
-    let NodeStatus::Station(status) = shared.status() else { return false };
-    let over = |channel: &ChannelStatus| {
-        matches!(channel.state, ChannelState::Ended | ChannelState::Failed)
-    };
-    status.channels.iter().all(over)
-        && status.spool.blocks == 0
-        && shared.spool().queue().open_flows().is_empty()
-}
-
 fn shown(channel: &skyhaul_config::Channel) -> ChannelStatus {
     let (name, input) = (channel.name.to_string(), channel.sources());
     ChannelStatus { name, input, ..ChannelStatus::default() }
@@ -182,8 +186,8 @@ fn shown(channel: &skyhaul_config::Channel) -> ChannelStatus {
 /// Opens the sockets of the configured paths.
 fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, StationPaths), Fault> {
     let identity = services::identity(&config.node)?;
-    let (line, centre) = (config.line.clone(), config.centre.address.to_string());
-    let opener = PathSocketOpener { identity, line, centre, clock };
+    let centre = config.centre.addresses.0.iter().map(ToString::to_string).collect();
+    let opener = PathSocketOpener { identity, line: config.line.clone(), centre, clock };
     let window = if config.has_guests() { guests::window(WINDOW) } else { WINDOW };
     let mut driver: Option<Driver> = None;
     let mut planned = Vec::new();
@@ -309,8 +313,8 @@ fn line(
 fn centre_of(config: &StationConfig) -> CentreContact {
     CentreContact {
         name: config.centre.name.to_string(),
-        address: config.centre.address.to_string(),
-        fingerprint: config.centre.fingerprint.fingerprint(),
+        address: config.centre.addresses.0.first().map(ToString::to_string).unwrap_or_default(),
+        keys: CentreKeys::new(config.centre.fingerprints.all()),
         rules: Arc::new(config.rules()),
     }
 }

@@ -7,8 +7,8 @@ mod words;
 use doubts::doubts;
 use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
 use skyhaul_config::{
-    CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Live, Presence, ProductEntry,
-    ProductForm, ProductWindow, Products, Refill, StationConfig,
+    CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Live, NodeConfig, PeerEntry, Presence,
+    ProductEntry, ProductForm, ProductWindow, Products, Refill, StationConfig,
 };
 use skyhaul_exit::{Exit, Failure};
 use std::io::{self, Write};
@@ -18,16 +18,16 @@ use words::{kept, spoken, to_disk};
 /// Checks and explains configuration files.
 #[derive(clap::Subcommand)]
 pub enum Config {
-    /// Checks a station.toml or centre.toml, and explains its effect in words.
+    /// Checks a node's configuration, and explains its effect in words.
     #[command(after_help = "Example:
-  skyhaul config check /etc/skyhaul/station.toml
-  skyhaul config check --strict /etc/skyhaul/centre.toml
-  skyhaul config check --connect /etc/skyhaul/station.toml")]
+  skyhaul config check /etc/skyhaul/node.toml
+  skyhaul config check --strict /etc/skyhaul/node.toml
+  skyhaul config check --connect /etc/skyhaul/node.toml")]
     Check {
         /// The configuration file.
         file: PathBuf,
-        /// For a station: connects to the centre once, and reports the reason if that fails. This
-        /// interrupts a running station of the same name for a second.
+        /// Connects to the destination once, and reports the reason if that fails. This interrupts
+        /// a running node of the same name for a second.
         #[arg(long)]
         connect: bool,
         /// Treats warnings as errors (exit code 2): a missing key, an example's fingerprint, a
@@ -35,7 +35,7 @@ pub enum Config {
         #[arg(long)]
         strict: bool,
     },
-    /// Lists every key of the three files with its default and meaning, as Markdown.
+    /// Lists every key of both files with its default and meaning, as Markdown.
     #[command(after_help = "Example:\n  skyhaul config keys")]
     Keys,
 }
@@ -48,21 +48,21 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Config::Check { file, connect, strict } => {
             let config = skyhaul_config::load(&file)?;
-            if let (true, skyhaul_config::Config::Centre(_)) = (connect, &config) {
-                let help = "omit --connect; stations connect to a centre";
+            if connect && config.station.is_none() {
+                let what = "the node has no destination to connect to";
+                let help = "omit --connect, or add a [[destination]]";
                 let place = file.display().to_string();
-                return Err(
-                    Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place)
-                );
+                return Err(Failure::new(Exit::Usage, what, help).at(&place));
             }
             write_config(&config, out)?;
             out.flush()?;
             let policy = if strict { WarningPolicy::Refuse } else { WarningPolicy::Report };
             judge(&doubts(&config), policy, &file)?;
-            if let (true, skyhaul_config::Config::Station(station)) = (connect, &config) {
+            if let (true, Some(station)) = (connect, &config.station) {
                 let round_trip = skyhaul_node::station::reach(station)?;
                 let millis = round_trip.as_secs_f64() * 1e3;
-                writeln!(out, "the centre answers, round trip {millis:.1} ms")?;
+                let name = &station.centre.name;
+                writeln!(out, "{name} answers, round trip {millis:.1} ms")?;
             }
         }
         Config::Keys => write_keys(out)?,
@@ -70,11 +70,20 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_config(config: &skyhaul_config::Config, out: &mut dyn Write) -> io::Result<()> {
-    match config {
-        skyhaul_config::Config::Station(station) => write_station(station, out),
-        skyhaul_config::Config::Centre(centre) => write_centre(centre, out),
+fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
+    let NodeConfig { node, station, centre } = config;
+    writeln!(out, "node {}", node.name)?;
+    let (mut missions, mut classes) = (&Vec::new(), &Vec::new());
+    if let Some(station) = station {
+        write_station(station, out)?;
+        (missions, classes) = (&station.missions, &station.class);
     }
+    if let Some(centre) = centre {
+        write_centre(centre, out)?;
+        (missions, classes) = (&centre.missions, &centre.class);
+    }
+    classes.iter().try_for_each(|class| write_class(class, out))?;
+    write_places(missions, node, out)
 }
 
 /// What becomes of a configuration with warnings.
@@ -104,25 +113,27 @@ fn judge(doubts: &[String], policy: WarningPolicy, file: &Path) -> Result<(), Fa
 
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
     let StationConfig {
-        missions,
-        node,
+        missions: _,
+        node: _,
         centre,
         line,
         spool,
         sync,
         refill,
         path: _,
-        class,
+        class: _,
         channel,
         forward,
         mirror,
         stream,
     } = station;
-    writeln!(out, "station {}", node.name)?;
+    let addresses: Vec<String> = centre.addresses.0.iter().map(ToString::to_string).collect();
     writeln!(
         out,
-        "  sends to   {} at {}, key {}",
-        centre.name, centre.address, centre.fingerprint
+        "  sends to   {} at {}, {}",
+        centre.name,
+        addresses.join(" or "),
+        keys_of(centre)
     )?;
     let rate = line.rate.map_or("rate found automatically".to_owned(), |rate| rate.to_string());
     writeln!(
@@ -133,9 +144,6 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         line.policy
     )?;
     write_paths(station, out)?;
-    for class in class {
-        write_class(class, out)?;
-    }
     writeln!(
         out,
         "  spool      up to {} in files of {}, {}, {}",
@@ -157,16 +165,25 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     )?;
     write_refill(refill, out)?;
     channel.iter().try_for_each(|channel| write_channel(channel, out))?;
+    if channel.is_empty() {
+        writeln!(out, "  captures   nothing: it has no [[channel]]")?;
+    }
     write_forwards(forward, out)?;
     write_mirrors(centre.name.as_str(), mirror, out)?;
     write_streams(centre.name.as_str(), stream, out)?;
-    write_rules(centre.name.as_str(), &centre.allow, &centre.allow_listen, out)?;
-    write_places(missions, node, out)
+    write_rules(centre.name.as_str(), &centre.allow, &centre.allow_listen, out)
+}
+
+/// The keys of a peer, in words.
+fn keys_of(peer: &PeerEntry) -> String {
+    let keys: Vec<String> = peer.fingerprints.all().map(|key| key.to_string()).collect();
+    format!("key {}", keys.join(" or "))
 }
 
 fn write_paths(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
     for path in station.paths() {
-        let remote = path.remote.as_ref().unwrap_or(&station.centre.address);
+        let remote = path.remote.as_ref().or(station.centre.addresses.0.first());
+        let remote = remote.map(ToString::to_string).unwrap_or_default();
         let rate = path.rate.map_or(String::new(), |rate| format!(", {rate}"));
         let standby = if path.standby { ", standby" } else { "" };
         let metered = if path.metered { ", metered" } else { "" };
@@ -233,8 +250,8 @@ fn write_class(class: &Class, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     let CentreConfig {
-        missions,
-        node,
+        missions: _,
+        node: _,
         listen,
         peer,
         store,
@@ -244,14 +261,22 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         delivery,
         live,
         session,
-        class,
+        class: _,
         forward,
     } = centre;
-    writeln!(out, "centre {}", node.name)?;
-    writeln!(out, "  listens    on {}, packets of {}", listen.bind, listen.mtu)?;
+    for listen in listen {
+        let names = listen.peers.as_ref().map(|names| &names.0);
+        let names = names.map(|names| names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let who = match names {
+            Some(names) if names.is_empty() => ", for nobody".to_owned(),
+            Some(names) => format!(", for {}", names.join(", ")),
+            None => String::new(),
+        };
+        writeln!(out, "  listens    on {}, packets of {}{who}", listen.bind, listen.mtu)?;
+    }
     peer.iter().try_for_each(|peer| write_peer(peer, out))?;
     if peer.is_empty() {
-        writeln!(out, "  takes      from no station: add a [[peer]] for each station")?;
+        writeln!(out, "  takes      from no node: add a [[peer]] for each node")?;
     }
     writeln!(
         out,
@@ -260,7 +285,10 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         to_disk(store.sync_interval),
         kept(store.retention, "the products")
     )?;
-    write_products(products, product, out)?;
+    match products {
+        Some(products) => write_products(products, product, out)?,
+        None => writeln!(out, "  products   none: contacts are only kept; see [products]")?,
+    }
     for entry in expedited {
         let of = entry.product.as_ref().map_or("all products".to_owned(), ToString::to_string);
         let kind = if entry.quick_look { ", for quick look" } else { "" };
@@ -276,13 +304,11 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     live.iter().try_for_each(|live| write_live(live, out))?;
     writeln!(
         out,
-        "  session    up to {} ahead of the store for each station; sends with controller {}",
+        "  session    up to {} ahead of the store for each peer; sends with controller {}",
         session.receive_window,
         centre.controller().name()
     )?;
-    class.iter().try_for_each(|class| write_class(class, out))?;
-    write_forwards(forward, out)?;
-    write_places(missions, node, out)
+    write_forwards(forward, out)
 }
 
 fn write_products(
@@ -362,9 +388,7 @@ fn write_keys(out: &mut dyn Write) -> io::Result<()> {
             writeln!(out)?;
         }
         writeln!(out, "## {file}")?;
-        for table in tables {
-            write_table(table, out)?;
-        }
+        tables.iter().try_for_each(|table| write_table(table, out))?;
     }
     Ok(())
 }

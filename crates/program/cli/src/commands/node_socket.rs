@@ -1,6 +1,5 @@
 //! The flags that name a running node of this machine by its status socket.
 
-use skyhaul_config::Config;
 use skyhaul_exit::{Exit, Failure};
 use std::path::PathBuf;
 
@@ -32,9 +31,6 @@ impl NodeArguments {
         let Some(file) = &self.config else {
             return Err(Failure::new(Exit::Usage, "no node is named", "give --config or --socket"));
         };
-        Ok(match skyhaul_config::load(file)? {
-            Config::Station(station) => station.node.status_socket(),
-            Config::Centre(centre) => centre.node.status_socket(),
-        })
+        Ok(skyhaul_config::load(file)?.node.status_socket())
     }
 }

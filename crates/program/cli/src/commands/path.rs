@@ -4,7 +4,7 @@ use super::node_socket::NodeArguments;
 use super::status::write_paths;
 use skyhaul_config::ConfigTime;
 use skyhaul_exit::{Exit, Failure};
-use skyhaul_node::status::{NodeStatus, PathHint, StatusRequest, ask, order};
+use skyhaul_node::status::{PathHint, StatusRequest, ask, order};
 use skyhaul_units::Rate;
 use std::io::Write;
 
@@ -116,14 +116,11 @@ pub fn run(command: PathCommand, out: &mut dyn Write) -> Result<(), Failure> {
 
 fn list(node: &NodeArguments, out: &mut dyn Write) -> Result<(), Failure> {
     let socket = node.socket()?;
-    match ask(&socket)? {
-        NodeStatus::Station(station) => Ok(write_paths(&station.line.paths, out)?),
-        NodeStatus::Centre(_) => {
-            let failure = Failure::new(
-                Exit::Usage,
-                "a centre has no paths",
-                "ask a station: only stations have paths",
-            );
+    match ask(&socket)?.station {
+        Some(station) => Ok(write_paths(&station.line.paths, out)?),
+        None => {
+            let what = "a node without a destination has no paths";
+            let failure = Failure::new(Exit::Usage, what, "ask the node that sends");
             Err(failure.at(&socket.display().to_string()))
         }
     }

@@ -55,10 +55,8 @@ impl Status {
             let line = serde_json::to_string(status).expect("a status has text keys only");
             return writeln!(out, "{line}");
         }
-        match status {
-            NodeStatus::Station(station) => write_station(station, out),
-            NodeStatus::Centre(centre) => write_centre(centre, out),
-        }
+        status.station.iter().try_for_each(|station| write_station(station, out))?;
+        status.centre.iter().try_for_each(|centre| write_centre(centre, out))
     }
 }
 

@@ -215,7 +215,7 @@ fn configurations_with_unknown_keys_and_wrong_units_start_nothing() {
         assert_ne!(wrong, station);
         bench.write("wrong.toml", wrong.as_bytes());
         bench.refused(&["config", "check", "wrong.toml"], 2, part, "wrong.toml:");
-        bench.refused(&["station", "--config", "wrong.toml"], 2, part, "wrong.toml:");
+        bench.refused(&["run", "wrong.toml"], 2, part, "wrong.toml:");
     }
     assert!(!bench.path("station-state").exists());
 }
@@ -281,7 +281,7 @@ fn a_missing_interface_is_reported_with_the_list_of_the_existing_ones() {
     let bench = Bench::new();
     let station = bench.station("127.0.0.1:9");
     bench.write("station.toml", format!("{station}[[path]]\ninterface = \"eth99\"\n").as_bytes());
-    let arguments = ["station", "--config", "station.toml"];
+    let arguments = ["run", "station.toml"];
     bench.refused(&arguments, 2, "there is no such network interface", "eth99");
     assert!(text(&bench.run(&arguments).stderr).contains(" lo"));
 }
@@ -290,7 +290,7 @@ fn a_missing_interface_is_reported_with_the_list_of_the_existing_ones() {
 fn orders_that_cannot_be_carried_out_say_why() {
     let bench = Bench::new();
     bench.station("127.0.0.1:9");
-    let mut running = bench.start(&["station", "--config", "station.toml"]);
+    let mut running = bench.start(&["run", "station.toml"]);
     let socket = "station-state/status.sock";
     let listens = || {
         assert!(running.status().is_none(), "it has ended");
@@ -313,22 +313,22 @@ fn orders_that_cannot_be_carried_out_say_why() {
 }
 
 #[test]
-fn nodes_started_with_the_file_of_the_other_kind_say_so() {
+fn tables_that_have_no_effect_start_nothing() {
     let bench = Bench::new();
-    bench.station("127.0.0.1:9");
-    bench.centre("127.0.0.1:0");
-    bench.refused(
-        &["centre", "--config", "station.toml"],
-        2,
-        "this is a station's configuration",
-        "station.toml",
-    );
-    bench.refused(
-        &["station", "--config", "centre.toml"],
-        2,
-        "this is a centre's configuration",
-        "centre.toml",
-    );
+    let (station, centre) = (bench.station("127.0.0.1:9"), bench.centre("127.0.0.1:0"));
+    for (text, part) in [
+        (
+            format!("{station}[products]\ndir = \"p\"\n"),
+            "`products` has no effect without a [[listen]]",
+        ),
+        (format!("{centre}[spool]\n"), "`spool` has no effect without a [[destination]]"),
+        (station.replace("node:centre-1", "node:other"), "there is no peer `other`"),
+        (station.replace("node:centre-1", "node:station-1"), "`station-1` is this node"),
+    ] {
+        bench.write("wrong.toml", text.as_bytes());
+        bench.refused(&["config", "check", "wrong.toml"], 2, part, "wrong.toml:");
+        bench.refused(&["run", "wrong.toml"], 2, part, "wrong.toml:");
+    }
 }
 
 #[test]
@@ -338,17 +338,12 @@ fn ports_in_use_are_named() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let (udp, tcp) = (udp_address(&udp), tcp.local_addr().unwrap().to_string());
     bench.centre(&udp);
-    bench.refused(&["centre", "--config", "centre.toml"], 3, "the UDP port cannot be used", &udp);
+    bench.refused(&["run", "centre.toml"], 3, "the UDP port cannot be used", &udp);
     let station = bench
         .station("127.0.0.1:9")
         .replace("tcp-listen:127.0.0.1:0", &format!("tcp-listen:{tcp}"));
     bench.write("station.toml", station.as_bytes());
-    bench.refused(
-        &["station", "--config", "station.toml"],
-        3,
-        "the channel's input cannot be opened",
-        &tcp,
-    );
+    bench.refused(&["run", "station.toml"], 3, "the channel's input cannot be opened", &tcp);
     bench.refused(
         &["relay", "--listen", &udp, "--to", "127.0.0.1:9"],
         3,
@@ -364,13 +359,13 @@ fn folders_that_cannot_be_written_are_named() {
     let part = "the folder cannot be written";
     let station = bench.station("127.0.0.1:9").replace("station-state", "file.txt/state");
     bench.write("station.toml", station.as_bytes());
-    bench.refused(&["station", "--config", "station.toml"], 3, part, "file.txt/state");
+    bench.refused(&["run", "station.toml"], 3, part, "file.txt/state");
     for (folder, below) in
         [("centre-state", "file.txt/state"), ("\"products\"", "\"file.txt/products\"")]
     {
         let centre = bench.centre("127.0.0.1:0").replace(folder, below);
         bench.write("centre.toml", centre.as_bytes());
-        bench.refused(&["centre", "--config", "centre.toml"], 3, part, below.trim_matches('"'));
+        bench.refused(&["run", "centre.toml"], 3, part, below.trim_matches('"'));
     }
 }
 
@@ -379,27 +374,17 @@ fn a_key_file_that_is_absent_or_holds_no_key_is_named() {
     let bench = Bench::new();
     let station = bench.station("127.0.0.1:9");
     bench.write("station.toml", station.replace("station.key", "absent.key").as_bytes());
-    bench.refused(
-        &["station", "--config", "station.toml"],
-        3,
-        "the private key cannot be read",
-        "absent.key",
-    );
+    bench.refused(&["run", "station.toml"], 3, "the private key cannot be read", "absent.key");
     bench.write("station.toml", station.replace("station.key", "centre.toml").as_bytes());
     bench.write("centre.toml", b"no key");
     bench.refused(
-        &["station", "--config", "station.toml"],
+        &["run", "station.toml"],
         3,
         "the private key cannot be read (other users can read it, its mode is 644)",
         "chmod 600",
     );
     bench.make_private("centre.toml");
-    bench.refused(
-        &["station", "--config", "station.toml"],
-        2,
-        "the file holds no private key",
-        "centre.toml",
-    );
+    bench.refused(&["run", "station.toml"], 2, "the file holds no private key", "centre.toml");
 }
 
 #[test]
@@ -409,7 +394,7 @@ fn a_second_node_in_one_state_folder_is_refused() {
     let _running = bench.start_centre();
     bench.write("second.toml", centre.as_bytes());
     let part = "another node uses this state folder";
-    bench.refused(&["centre", "--config", "second.toml"], 3, part, "centre-state");
+    bench.refused(&["run", "second.toml"], 3, part, "centre-state");
 }
 
 #[test]
@@ -446,7 +431,7 @@ fn a_running_station_that_is_refused_keeps_capturing_and_says_why() {
     let station = bench.station(&address).replace("station.key", "other.key");
     bench.fingerprint("other.key");
     bench.write("station.toml", station.as_bytes());
-    let mut running = bench.start(&["station", "--config", "station.toml"]);
+    let mut running = bench.start(&["run", "station.toml"]);
     running.log_until("the far end does not trust our key");
     let status = text(&bench.run(&["status", "--config", "station.toml"]).stdout);
     assert!(status.contains("does not trust our key") && status.contains("takes data"), "{status}");

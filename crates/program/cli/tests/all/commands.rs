@@ -21,7 +21,7 @@ fn the_documentation_holds_every_configuration_key() {
 #[test]
 fn a_wrong_configuration_is_reported_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("node.toml"), "[listen]\nbind = \"0.0.0.0:1\"\nport = 3\n")
+    std::fs::write(folder.path().join("node.toml"), "[[listen]]\nbind = \"0.0.0.0:1\"\nport = 3\n")
         .unwrap();
     let unknown = skyhaul(&["config", "check", "node.toml"], folder.path());
     assert_refused(&unknown, 2, &["unknown key `port`", "node.toml:3", "`bind`"]);
@@ -31,7 +31,7 @@ fn a_wrong_configuration_is_reported_in_one_sentence() {
     assert_refused(
         &skyhaul(&["config", "check", "empty.toml"], folder.path()),
         2,
-        &["neither", "[listen]"],
+        &["neither", "[[listen]]"],
     );
 }
 
@@ -45,8 +45,8 @@ fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
     let example = format!("SHA256:{}", "0123456789abcdef".repeat(4));
     let station = |key: &str, state: &str, fingerprint: &str| {
         format!(
-            "[node]\nname = \"s\"\nkey = \"{key}\"\nstate = \"{state}\"\n[centre]\nname = \"c\"\n\
-             address = \"c:4700\"\nfingerprint = \"{fingerprint}\"\n[line]\nrate = \"9 Mbit/s\"\n\
+            "[node]\nname = \"s\"\nkey = \"{key}\"\nstate = \"{state}\"\n[[destination]]\nto = \"node:c\"\n[[peer]]\nname = \"c\"\n\
+             addresses = [\"c:4700\"]\nfingerprints = [\"{fingerprint}\"]\n[line]\nrate = \"9 Mbit/s\"\n\
              [[channel]]\nname = \"x\"\ninput = \"stdin\"\ndeadline = \"3600 s\"\n"
         )
     };
@@ -81,7 +81,7 @@ fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
     }
     write(
         "centre.toml",
-        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \
+        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[[listen]]\nbind = \
         \"[::]:4700\"\n[products]\n\
          dir = \"file\"\n[[delivery]]\nname = \"d\"\ndir = \"file/out\"\n",
     );

@@ -2,6 +2,7 @@
 //! nothing is lost, no contact mixes two stations, and the log reports it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{Ended, Running, run, text};
 use crate::support::recordings::{CLEAN, expected, recording};
@@ -32,7 +33,7 @@ fn play(site: &Site, number: usize) -> Ended {
 
 /// A station that ends when the centre has everything that it captured. Its log is read at its end.
 fn station(site: &Site, config: &str) -> Running {
-    Running::start_logged(&["station", "--config", config, "--until-sent"], site.folder())
+    Running::start_logged(&["run", config, "--until-sent"], site.folder())
 }
 
 /// Writes the configuration of another station with the same key, whose state is in the folder
@@ -177,12 +178,9 @@ fn of_two_stations_with_one_key_the_newer_stays_connected_and_both_ends_report_i
     let older = site.start_to_stay();
     site.until(|status| (status["line"]["state"] == "open").then_some(()));
     let ask = |config: &str| -> Option<Value> {
-        serde_json::from_slice(
-            &run(&["status", "--config", config, "--json"], site.folder()).stdout,
-        )
-        .ok()
+        node::part(&run(&["status", "--config", config, "--json"], site.folder()).stdout)
     };
-    let mut newer_runs = Running::start(&["station", "--config", &newer], site.folder());
+    let mut newer_runs = Running::start(&["run", &newer], site.folder());
     let shares = |alarms: &[String], what: &str| alarms.iter().any(|alarm| alarm.contains(what));
     site.until(|status| {
         shares(&alarms(status), "another node uses this station's key").then_some(())

@@ -101,8 +101,7 @@ impl Changing {
 
     /// Returns the station when a part of the contact has been sent.
     fn under_way(&self) -> Running {
-        let station =
-            Running::start_logged(&["station", "--config", "station.toml"], self.site.folder());
+        let station = Running::start_logged(&["run", "station.toml"], self.site.folder());
         self.site.until(|status| {
             let sent = status["line"]["paths"][0]["bytes_sent"].as_u64()?;
             Some(()).filter(|()| sent > 100_000)

@@ -153,10 +153,10 @@ fn soft_symbols_of_either_convention_give_the_same_frames() {
 #[test]
 fn the_format_vita49_is_refused_for_inputs_without_packets() {
     let folder = tempfile::tempdir().unwrap();
-    let head = "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"state\"\n[centre]\nname = \
-               \"c\"\naddress = \"127.0.0.1:9\"\n\
-                fingerprint = \
-                \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n";
+    let head = "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"state\"\n[[destination]]\nto = \"node:c\"\n[[peer]]\nname = \
+               \"c\"\naddresses = [\"127.0.0.1:9\"]\n\
+                fingerprints = \
+                [\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n";
     let channel = "[[channel]]\nname = \"x\"\ninput = \"stdin\"\nformat = \"vita49\"\n";
     std::fs::write(folder.path().join("station.toml"), format!("{head}{channel}")).unwrap();
     let checked = run(&["config", "check", "station.toml"], folder.path());

@@ -107,7 +107,7 @@ fn kill_centre(site: &mut Site) {
     let config = site.folder().join("centre.toml");
     let text = std::fs::read_to_string(&config).unwrap().replace("127.0.0.1:0", &site.address);
     std::fs::write(config, text).unwrap();
-    site.centre = Running::start(&["centre", "--config", "centre.toml"], site.folder());
+    site.centre = Running::start(&["run", "centre.toml"], site.folder());
     site.centre_until(|status| {
         status["address"].as_str().filter(|address| !address.is_empty()).map(drop)
     });

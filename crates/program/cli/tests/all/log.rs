@@ -36,7 +36,7 @@ fn broken() -> PipeWriter {
 fn site(log: impl Into<Stdio>, level: &str) -> Site {
     let mut site = Site::new();
     site.kill_centre();
-    let arguments = ["centre", "--config", "centre.toml", "--log", level];
+    let arguments = ["run", "centre.toml", "--log", level];
     site.centre = Running::of(skyhaul(&arguments, site.folder()).stdout(Stdio::null()).stderr(log));
     site.address = site.centre_until(|status| status["address"].as_str().map(str::to_owned));
     site

@@ -7,35 +7,26 @@ use crate::support::site::{Site, channel};
 use rustix::process::Signal;
 
 const CENTRE: &str = "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n
-[listen]\nbind = \"127.0.0.1:0\"\n\n[products]\ndir = \"products\"\n";
+[[listen]]\nbind = \"127.0.0.1:0\"\n\n[products]\ndir = \"products\"\n";
 
 const STATION: &str = "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"state\"\n
-[centre]\nname = \"c\"\naddress = \"127.0.0.1:9\"
-fingerprint = \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n
+[[destination]]\nto = \"node:c\"\n[[peer]]\nname = \"c\"\naddresses = [\"127.0.0.1:9\"]
+fingerprints = [\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n
 [line]\nrate = \"93 Mbit/s\"\n\n[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\n";
 
 #[test]
-fn a_node_does_not_start_with_the_file_of_the_other_kind_or_without_its_key() {
+fn a_node_is_not_started_without_its_key_or_with_flags_that_have_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("centre.toml"), CENTRE).unwrap();
     std::fs::write(folder.path().join("station.toml"), STATION).unwrap();
     let refused = |arguments: &[&str], exit, parts: &[&str]| {
         assert_refused(&run(arguments, folder.path()), exit, parts);
     };
-    refused(
-        &["station", "--config", "centre.toml"],
-        2,
-        &["centre's configuration", "skyhaul centre"],
-    );
-    refused(
-        &["centre", "--config", "station.toml"],
-        2,
-        &["station's configuration", "skyhaul station"],
-    );
-    refused(&["centre", "--config", "absent.toml"], 2, &["absent.toml"]);
-    refused(&["centre", "--config", "centre.toml", "--log", "!loud="], 2, &["not a log level"]);
-    refused(&["centre", "--config", "centre.toml"], 3, &["key", "c.key", "keygen"]);
-    refused(&["station", "--config", "station.toml"], 3, &["key", "s.key", "keygen"]);
+    refused(&["run", "centre.toml", "--until-sent"], 2, &["--until-sent", "no destination"]);
+    refused(&["run", "absent.toml"], 2, &["absent.toml"]);
+    refused(&["run", "centre.toml", "--log", "!loud="], 2, &["not a log level"]);
+    refused(&["run", "centre.toml"], 3, &["key", "c.key", "keygen"]);
+    refused(&["run", "station.toml"], 3, &["key", "s.key", "keygen"]);
 }
 
 #[test]
@@ -46,7 +37,7 @@ fn status_says_that_a_node_is_not_running() {
         [["status", "--config", "centre.toml"], ["status", "--socket", "state/status.sock"]]
     {
         let output = run(&arguments, folder.path());
-        assert_refused(&output, 3, &["no node is running", "status.sock", "skyhaul centre"]);
+        assert_refused(&output, 3, &["no node is running", "status.sock", "skyhaul run"]);
     }
 }
 

@@ -2,6 +2,7 @@
 //! and in later versions of the products of each contact.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{Running, printed, run};
 use crate::support::recordings::recording;
@@ -35,12 +36,12 @@ impl Network {
         let at = folder.path();
         let key = printed(&["keygen", "c.key"], at).trim().to_owned();
         let mut centre =
-            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \
+            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[[listen]]\nbind = \
             \"127.0.0.1:0\"\n"
                 .to_owned();
         for name in ["north", "south", "whole"] {
             let key = printed(&["keygen", &format!("{name}.key")], at).trim().to_owned();
-            centre += &format!("[[peer]]\nname = \"{name}\"\nfingerprint = \"{key}\"\n");
+            centre += &format!("[[peer]]\nname = \"{name}\"\nfingerprints = [\"{key}\"]\n");
         }
         centre += &format!("[products]\ndir = \"products\"\n{products}");
         std::fs::write(at.join("centre.toml"), centre).unwrap();
@@ -51,7 +52,7 @@ impl Network {
     }
 
     fn start(at: &Path) -> (Running, String) {
-        let centre = Running::start(&["centre", "--config", "centre.toml"], at);
+        let centre = Running::start(&["run", "centre.toml"], at);
         let address = status(at, |status| {
             Some(status["address"].as_str()?.to_owned()).filter(|address| !address.is_empty())
         });
@@ -85,16 +86,15 @@ impl Network {
     /// Lets a station play its recording until the centre has it.
     fn play(&self, name: &str) {
         let config = format!(
-            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\n[centre]\nname = \
+            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\n[[destination]]\nto = \"node:c\"\n[[peer]]\nname = \
             \"c\"\n\
-             address = \"{}\"\nfingerprint = \"{}\"\n[[channel]]\nname = \"x\"\ninput = \
+             addresses = [\"{}\"]\nfingerprints = [\"{}\"]\n[[channel]]\nname = \"x\"\ninput = \
              \"file:{name}.dat\"\n",
             self.address, self.key
         );
         let file = format!("{name}.toml");
         std::fs::write(self.folder.path().join(&file), config).unwrap();
-        let station =
-            Running::start(&["station", "--config", &file, "--until-sent"], self.folder.path());
+        let station = Running::start(&["run", &file, "--until-sent"], self.folder.path());
         assert_eq!(station.end().code, Some(0));
     }
 
@@ -153,7 +153,7 @@ impl Network {
 fn status<T>(at: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
     let ask =
         |keys: &[&str]| run(&[&["status", "--config", "centre.toml"], keys].concat(), at).stdout;
-    let look = || serde_json::from_slice(&ask(&["--json"])).ok().and_then(|status| probe(&status));
+    let look = || node::part(&ask(&["--json"])).and_then(|status| probe(&status));
     until(look, || String::from_utf8_lossy(&ask(&[])).into_owned())
 }
 
@@ -315,7 +315,7 @@ fn a_kill_and_a_third_contact_while_contacts_are_joined_change_nothing() {
     let mut kills = 0;
     let is_over = |network: &Network| {
         let status = run(&["status", "--config", "centre.toml", "--json"], network.folder.path());
-        let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+        let status = node::part(&status.stdout).unwrap_or_default();
         let is_made = |one: &Value| one["state"] == "made";
         let all = status["assembled"].as_array().cloned().unwrap_or_default();
         !all.is_empty() && all.iter().all(is_made)

@@ -201,7 +201,7 @@ fn a_centre_accepts_and_disconnects_stations_when_its_configuration_changes() {
     site.signal(Node::Centre, Signal::HUP);
     site.logged(Node::Centre, "configuration reload failed, the old one stays in force: ");
     site.station("station that is still refused", is(LineState::Refused));
-    fs::write(&file, text.replace("[listen]", "[store]\nsync_interval = \"20 ms\"\n[listen]"))
+    fs::write(&file, text.replace("[[listen]]", "[store]\nsync_interval = \"20 ms\"\n[[listen]]"))
         .unwrap();
     site.signal(Node::Centre, Signal::HUP);
     site.logged(Node::Centre, "station station added");

@@ -2,6 +2,7 @@
 //! arrives.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{printed, run};
 use crate::support::recordings::{recording, sha256};
@@ -114,7 +115,7 @@ fn accounts(folder: &Path, basis: &str) -> BTreeMap<String, String> {
 /// Whether the centre has made what is to be made of the window.
 fn is_made(site: &Site) -> bool {
     let answer = run(&["status", "--config", "centre.toml", "--json"], site.folder());
-    let status: Option<Value> = serde_json::from_slice(&answer.stdout).ok();
+    let status = node::part(&answer.stdout);
     let waits = |status: Value| {
         status["assembled"].as_array().unwrap().iter().any(|one| one["state"] == "waiting")
     };

@@ -150,7 +150,7 @@ fn why_names_the_slow_disk_of_a_centre_at_both_ends() {
         Err(reason) => return eprintln!("SKIPPED: no slow disk can be had: {reason}"),
     };
     site.kill_centre();
-    let mut centre = slow.command(PROGRAM, &["centre", "--config", "centre.toml"]);
+    let mut centre = slow.command(PROGRAM, &["run", "centre.toml"]);
     site.centre =
         Running::of(centre.current_dir(site.folder()).stdout(Stdio::null()).stderr(Stdio::null()));
     site.address = site.centre_until(|status| {

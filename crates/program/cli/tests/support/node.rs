@@ -1,6 +1,7 @@
 //! A node as a process of its own: its key, its table in the configuration, its log.
 
 use super::process::{Running, skyhaul};
+use serde_json::Value;
 use skyhaul_quic::{Fingerprint, Identity};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -60,8 +61,16 @@ pub fn start(name: &str, folder: &Path, flags: &[&str]) -> Running {
         .open(folder.join(format!("{name}.log")))
         .unwrap();
     let config = format!("{name}.toml");
-    let arguments = [&[name, "--end-with-parent", "--config", &config], flags].concat();
+    let arguments = [&["run", "--end-with-parent", &config], flags].concat();
     Running::of(skyhaul(&arguments, folder).stdout(Stdio::null()).stderr(log))
+}
+
+/// What a node with one part, `station` or `centre`, says of it in the answer of `status --json`;
+/// `None` where it did not answer.
+pub fn part(answer: &[u8]) -> Option<Value> {
+    let Value::Object(parts) = serde_json::from_slice(answer).ok()? else { return None };
+    assert_eq!(parts.len(), 1, "a node with one part: {parts:?}");
+    parts.into_iter().next().map(|(_, part)| part)
 }
 
 /// The ends of both nodes' logs.

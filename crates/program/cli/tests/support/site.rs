@@ -1,6 +1,7 @@
 //! A running centre, and a station of it that the test configures and queries, all through the
 //! program.
 
+use super::node;
 use super::patience::until;
 use super::process::{Running, printed, run, skyhaul, text};
 use super::recordings::{DAMAGED, expected, recording};
@@ -29,13 +30,13 @@ impl Site {
         let [key, station_key] =
             ["c.key", "s.key"].map(|key| printed(&["keygen", key], at).trim().to_owned());
         let centre = format!(
-            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \
+            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[[listen]]\nbind = \
             \"127.0.0.1:0\"\n\
-             [[peer]]\nname = \"s\"\nfingerprint = \"{station_key}\"\n[products]\ndir = \
+             [[peer]]\nname = \"s\"\nfingerprints = [\"{station_key}\"]\n[products]\ndir = \
              \"products\"\n{products}"
         );
         std::fs::write(at.join("centre.toml"), centre).unwrap();
-        let centre = Running::start(&["centre", "--config", "centre.toml"], at);
+        let centre = Running::start(&["run", "centre.toml"], at);
         let address = ask_until("centre.toml", at, |status| {
             Some(status["address"].as_str()?.to_owned()).filter(|address| !address.is_empty())
         });
@@ -49,7 +50,7 @@ impl Site {
 
     /// Starts the centre again after a kill, with another address.
     pub fn start_centre(&mut self) {
-        self.centre = Running::start(&["centre", "--config", "centre.toml"], self.folder());
+        self.centre = Running::start(&["run", "centre.toml"], self.folder());
     }
 
     pub fn folder(&self) -> &Path {
@@ -65,7 +66,7 @@ impl Site {
     pub fn write_by(&self, way: &str, tables: &str) {
         let text = format!(
             "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"spool\"\n\
-             [centre]\nname = \"c\"\naddress = \"{way}\"\nfingerprint = \"{}\"\n{tables}",
+             [[destination]]\nto = \"node:c\"\n[[peer]]\nname = \"c\"\naddresses = [\"{way}\"]\nfingerprints = [\"{}\"]\n{tables}",
             self.key
         );
         std::fs::write(self.folder().join("station.toml"), text).unwrap();
@@ -73,20 +74,20 @@ impl Site {
 
     /// A station that ends when the centre has all that its channels brought.
     pub fn start(&self) -> Running {
-        Running::start(&["station", "--config", "station.toml", "--until-sent"], self.folder())
+        Running::start(&["run", "station.toml", "--until-sent"], self.folder())
     }
 
     /// A station whose channel reads what is written to the other end of `input`. It ends when that
     /// end is closed and the centre has everything.
     pub fn start_from(&self, input: std::io::PipeReader) -> Running {
-        let arguments = ["station", "--config", "station.toml", "--until-sent"];
+        let arguments = ["run", "station.toml", "--until-sent"];
         let mut station = skyhaul(&arguments, self.folder());
         Running::of(station.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()))
     }
 
     /// A station that keeps running.
     pub fn start_to_stay(&self) -> Running {
-        Running::start(&["station", "--config", "station.toml"], self.folder())
+        Running::start(&["run", "station.toml"], self.folder())
     }
 
     /// Asks for the station's status until `probe` returns a value.
@@ -141,13 +142,13 @@ pub fn channel_of(name: &str, keys: &str) -> String {
 
 /// Asks for the status of a node until `probe` returns a value.
 #[track_caller]
-fn ask_until<T>(node: &str, folder: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
+fn ask_until<T>(config: &str, folder: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
     let look = || {
-        let answer = run(&["status", "--config", node, "--json"], folder);
-        serde_json::from_slice(&answer.stdout).ok().and_then(|status| probe(&status))
+        let answer = run(&["status", "--config", config, "--json"], folder);
+        node::part(&answer.stdout).and_then(|status| probe(&status))
     };
     until(look, || {
-        let shown = run(&["status", "--config", node], folder);
+        let shown = run(&["status", "--config", config], folder);
         format!("{}{}", text(&shown.stdout), text(&shown.stderr))
     })
 }

@@ -4,7 +4,7 @@ use skyhaul_forward_io::FarRules;
 use skyhaul_quic::Fingerprint;
 use skyhaul_store::StationName;
 use skyhaul_transport::ClassTree;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A station that the centre admits.
@@ -23,6 +23,8 @@ pub struct AdmittedStation {
 pub struct CentreAdmission {
     /// The stations that are admitted, by key.
     pub peers: BTreeMap<Fingerprint, AdmittedStation>,
+    /// The keys that may connect to each address that is listened on, in the configuration's order.
+    pub trusted: Vec<BTreeSet<Fingerprint>>,
     /// The class tree of what the centre sends; none where it did not change.
     pub classes: Option<ClassTree>,
 }

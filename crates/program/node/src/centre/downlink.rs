@@ -19,7 +19,7 @@ use skyhaul_store::{
 };
 use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, RefusalCause, SPOOLS_MAX};
 use skyhaul_units::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -31,6 +31,8 @@ pub struct Lines {
     pub peers: BTreeMap<Fingerprint, AdmittedStation>,
     /// The class tree of what the centre sends.
     pub classes: ClassTree,
+    /// The address of each endpoint, in their order, by its index among those listened on.
+    pub listens: Vec<usize>,
     /// What shares the sessions with contacts.
     pub guests: Tenants,
 }
@@ -248,17 +250,12 @@ impl Downlink {
     /// Adopts a configuration that was read again. A station whose permissions changed or that was
     /// removed is disconnected; the new permissions apply when it connects again.
     fn adopt(&mut self, now: Instant, manager: &mut SessionManager, admission: CentreAdmission) {
-        let trusted: BTreeSet<Fingerprint> = admission.peers.keys().copied().collect();
-        manager.endpoints_mut().for_each(|endpoint| endpoint.set_trusted(trusted.clone()));
-        let before = core::mem::replace(&mut self.lines.peers, admission.peers);
-        let of = |peers: &BTreeMap<Fingerprint, AdmittedStation>, station: &StationName| {
-            let found = peers.iter().find(|(_, admitted)| admitted.name == *station);
-            found.map(|(key, admitted)| (*key, admitted.clone()))
-        };
-        let is_other = |caller: &Caller| {
-            let station = &caller.admitted.name;
-            of(&before, station) != of(&self.lines.peers, station)
-        };
+        for (endpoint, listen) in manager.endpoints_mut().zip(&self.lines.listens) {
+            endpoint.set_trusted(admission.trusted.get(*listen).cloned().unwrap_or_default());
+        }
+        self.lines.peers = admission.peers;
+        let is_other =
+            |caller: &Caller| self.lines.peers.get(&caller.key) != Some(&caller.admitted);
         let others = self.connections.iter().filter(|(_, caller)| is_other(caller));
         for id in others.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.let_go(now, manager, id, "the centre's configuration of this station has changed");

@@ -1,76 +1,58 @@
-//! Reload of the configuration while the centre runs: stations, their permissions, classes and the
-//! store's limits change; other changes are logged as needing a restart.
+//! Reload of what a node receives: peers, their permissions, classes and the store's limits change;
+//! other changes need a restart.
 
 use super::admission::CentreAdmission;
 use super::shared::CentreShared;
-use skyhaul_config::{CentreConfig, Config, ConfigError, PeerEntry};
+use crate::adopted::Adopted;
+use skyhaul_config::{CentreConfig, Listen, PeerEntry};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
-/// When to reload, and the configuration in force.
+/// The configuration in force.
 #[derive(Debug)]
-pub struct Reload<'a> {
-    wanted: &'a AtomicBool,
-    file: PathBuf,
-    /// The stations that the centre began with, in their order.
+pub struct Reload {
+    /// The peers that the node began with, in their order.
     begun: Vec<PeerEntry>,
     before: CentreConfig,
 }
 
-impl<'a> Reload<'a> {
-    /// Reloads `file` when `wanted` is set, and clears that; `before` is the configuration in
-    /// force.
-    pub fn new(wanted: &'a AtomicBool, file: PathBuf, before: CentreConfig) -> Self {
-        Self { wanted, file, begun: before.peer.clone(), before }
+impl Reload {
+    /// `before` is the configuration in force.
+    pub fn new(before: CentreConfig) -> Self {
+        Self { begun: before.peer.clone(), before }
     }
 
-    /// Reloads where that is wanted. A file with an error changes nothing.
-    pub(super) fn look(&mut self, shared: &CentreShared) {
-        if !self.wanted.swap(false, Ordering::Relaxed) {
-            return;
-        }
-        let read = read(&self.file).and_then(|new| {
-            let peers = super::peers(&new, &self.begun).map_err(|fault| fault.to_string())?;
-            Ok((new, peers))
-        });
-        let (new, peers) = match read {
-            Ok(read) => read,
-            Err(error) => {
-                return tracing::error!(
-                    "configuration reload failed, the old one stays in force: {error}"
-                );
-            }
-        };
-        for what in unchangeable(&self.before, &new) {
-            tracing::warn!(
-                "{what} cannot change while the centre runs: restart the centre to apply it"
-            );
-        }
-        let said = changes(&self.before, &new);
+    /// Adopts what may change.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing has changed.
+    pub(super) fn adopt(
+        &mut self,
+        new: CentreConfig,
+        shared: &CentreShared,
+    ) -> Result<Adopted, String> {
+        let peers = super::peers(&new, &self.begun).map_err(|fault| fault.to_string())?;
+        let waits = unchangeable(&self.before, &new);
+        let changes = changes(&self.before, &new);
         shared.store().set_limits(new.store.max_size, new.store.retention);
         let stations: BTreeSet<String> =
             new.peer.iter().map(|peer| peer.name.to_string()).collect();
         shared.gaps().ledger().stations(&stations);
         let classes = (self.before.class != new.class).then(|| new.classes());
-        shared.admission.put(CentreAdmission { peers, classes });
+        // Another number of addresses, or another one, waits for a restart, and so do its peers.
+        let same = self.before.listen.len() == new.listen.len();
+        let trusted = if same { new.trusted() } else { self.before.trusted() };
+        shared.admission.put(CentreAdmission { peers, trusted, classes });
         shared.shutdown.wake_line();
-        if said.is_empty() {
-            tracing::info!("configuration reloaded: no changes");
-        } else {
-            tracing::info!("configuration reloaded: {}", said.join("; "));
-        }
         self.before.peer = new.peer.iter().map(|peer| kept(&self.before.peer, peer)).collect();
+        if same {
+            for (before, new) in self.before.listen.iter_mut().zip(new.listen) {
+                before.peers = new.peers;
+            }
+        }
         self.before.class = new.class;
         (self.before.store.max_size, self.before.store.retention) =
             (new.store.max_size, new.store.retention);
-    }
-}
-
-fn read(file: &Path) -> Result<CentreConfig, String> {
-    match skyhaul_config::load(file).map_err(|error: ConfigError| error.to_string())? {
-        Config::Centre(centre) => Ok(*centre),
-        Config::Station(_) => Err(format!("{} is a station's configuration", file.display())),
+        Ok(Adopted { changes, waits })
     }
 }
 
@@ -86,18 +68,18 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     let mut said = Vec::new();
     for peer in &new.peer {
         match before.peer.iter().find(|before| before.name == peer.name) {
-            None => said.push(format!("station {} added", peer.name)),
-            Some(old) if old.fingerprint != peer.fingerprint => {
-                said.push(format!("station {}: key changed", peer.name));
+            None => said.push(format!("peer {} added", peer.name)),
+            Some(old) if old.fingerprints != peer.fingerprints => {
+                said.push(format!("peer {}: keys changed", peer.name));
             }
             Some(old) if old.rules() != peer.rules() => {
-                said.push(format!("station {}: permissions changed", peer.name));
+                said.push(format!("peer {}: permissions changed", peer.name));
             }
             Some(_) => {}
         }
     }
     let gone = before.peer.iter().filter(|old| !new.peer.iter().any(|new| new.name == old.name));
-    said.extend(gone.map(|peer| format!("station {} removed", peer.name)));
+    said.extend(gone.map(|peer| format!("peer {} removed", peer.name)));
     let (old, store) = (&before.store, &new.store);
     if (old.max_size, old.retention) != (store.max_size, store.retention) {
         said.push("limits of the store changed".to_owned());
@@ -105,7 +87,18 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     if before.class != new.class {
         said.push("the classes of the lines are changed".to_owned());
     }
+    let listens = before.listen.iter().zip(&new.listen);
+    for (old, listen) in listens.filter(|_| before.listen.len() == new.listen.len()) {
+        if old.peers != listen.peers {
+            said.push(format!("the peers of {} changed", old.bind));
+        }
+    }
     said
+}
+
+/// The addresses that are listened on, without who may connect there.
+fn bound(config: &CentreConfig) -> Vec<Listen> {
+    config.listen.iter().map(|listen| Listen { peers: None, ..listen.clone() }).collect()
 }
 
 /// The keys that differ and need a restart.
@@ -113,7 +106,7 @@ fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     let mut found: Vec<String> = [
         (before.missions != new.missions, "`missions`"),
         (before.node != new.node, "[node]"),
-        (before.listen != new.listen, "[listen]"),
+        (bound(before) != bound(new), "[[listen]] (beyond `peers`)"),
         (before.store.sync_interval != new.store.sync_interval, "`sync_interval` in [store]"),
         (before.products != new.products, "[products]"),
         (before.product != new.product, "[[product]]"),
@@ -124,7 +117,7 @@ fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
         (before.forward != new.forward, "[[forward]]"),
         (
             before.session == new.session && before.controller() != new.controller(),
-            "the rate to stations (set by [[peer]] tables if [session] sets none)",
+            "the rate to peers (set by [[peer]] tables if [session] sets none)",
         ),
     ]
     .into_iter()
@@ -136,10 +129,10 @@ fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
         let is_other_key = before
             .peer
             .iter()
-            .any(|old| old.name == peer.name && old.fingerprint != peer.fingerprint);
+            .any(|old| old.name == peer.name && old.fingerprints != peer.fingerprints);
         let has_guests = peer.files.is_some() || peer.streams.is_some();
         if kept != *peer || (is_other_key && has_guests) {
-            found.push(format!("[peer.files] or [peer.streams] of station {}", peer.name));
+            found.push(format!("[peer.files] or [peer.streams] of peer {}", peer.name));
         }
     }
     found
@@ -149,20 +142,17 @@ fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const CENTRE: &str = "[node]\nname = \"c\"\nkey = \"k\"\nstate = \"state\"\n[listen]\nbind = \
+    const CENTRE: &str = "[node]\nname = \"c\"\nkey = \"k\"\nstate = \"state\"\n[[listen]]\nbind = \
                          \"127.0.0.1:4700\"\n\
         [products]\ndir = \"products\"\n";
 
     fn centre(text: &str) -> CentreConfig {
-        match skyhaul_config::parse(text, "/etc/centre.toml".as_ref()) {
-            Ok(Config::Centre(centre)) => *centre,
-            other => panic!("{other:?}"),
-        }
+        *skyhaul_config::parse(text, "/etc/node.toml".as_ref()).unwrap().centre.unwrap()
     }
 
     fn peer(name: &str, digit: char, keys: &str) -> String {
         let fingerprint: String = core::iter::repeat_n(digit, 64).collect();
-        format!("[[peer]]\nname = \"{name}\"\nfingerprint = \"SHA256:{fingerprint}\"\n{keys}")
+        format!("[[peer]]\nname = \"{name}\"\nfingerprints = [\"SHA256:{fingerprint}\"]\n{keys}")
     }
 
     #[test]
@@ -179,9 +169,9 @@ mod tests {
         assert_eq!(
             changes(&before, &new),
             [
-                "station a: key changed",
-                "station c added",
-                "station b removed",
+                "peer a: keys changed",
+                "peer c added",
+                "peer b removed",
                 "limits of the store changed",
                 "the classes of the lines are changed"
             ]
@@ -190,12 +180,12 @@ mod tests {
         let other =
             centre(&format!("{fine}[peer.files]\nroot = \"files\"\n").replace(":4700", ":4701"));
         let named = unchangeable(&before, &other).join(", ");
-        assert_eq!(named, "[listen], [session], [peer.files] or [peer.streams] of station c");
-        let rights = centre(&format!("{CENTRE}{}", peer("a", '1', "allow = [\"10.0.0.5:80\"]\n")));
         assert_eq!(
-            changes(&before, &rights),
-            ["station a: permissions changed", "station b removed"]
+            named,
+            "[[listen]] (beyond `peers`), [session], [peer.files] or [peer.streams] of peer c"
         );
-        assert!(unchangeable(&before, &rights)[0].starts_with("the rate to stations"));
+        let rights = centre(&format!("{CENTRE}{}", peer("a", '1', "allow = [\"10.0.0.5:80\"]\n")));
+        assert_eq!(changes(&before, &rights), ["peer a: permissions changed", "peer b removed"]);
+        assert!(unchangeable(&before, &rights)[0].starts_with("the rate to peers"));
     }
 }

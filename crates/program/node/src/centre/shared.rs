@@ -12,8 +12,8 @@ use super::store_news::StoreNews;
 use crate::alarms::Alarms;
 use crate::shutdown::Shutdown;
 use crate::status::{
-    AssembledProduct, AssemblyState, CentreProducts, CentreStatus, NodeStatus, ProcessStatus,
-    ShortageStatus, StoreStatus, threads,
+    AssembledProduct, AssemblyState, CentreProducts, CentreStatus, ProcessStatus, ShortageStatus,
+    StoreStatus, threads,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker};
@@ -164,7 +164,7 @@ impl CentreShared {
     }
 
     /// The status of the centre now.
-    pub fn status(&self) -> NodeStatus {
+    pub fn status(&self) -> CentreStatus {
         let (stats, disk) = {
             let store = self.store();
             (store.stats(), store.size())
@@ -190,6 +190,6 @@ impl CentreShared {
             ..CentreStatus::default()
         };
         self.board.copy_to(&mut status);
-        NodeStatus::Centre(status)
+        status
     }
 }

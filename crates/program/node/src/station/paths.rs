@@ -86,8 +86,8 @@ impl StationPaths {
     /// this order, from the first.
     pub fn new(opener: PathSocketOpener, paths: &[(PathConfig, AddressFamily)]) -> Self {
         let planned = paths.iter().enumerate().map(|(index, (config, family))| {
-            let remote = opener.remote(config);
-            PlannedPath::new(config.clone(), remote, *family, Some(SocketId(index)))
+            let remotes = opener.remotes(config);
+            PlannedPath::new(config.clone(), remotes, *family, Some(SocketId(index)))
         });
         let planned = planned.collect();
         Self { sockets: SocketPool::new(opener, paths.len()), planned, next: 0, calling: None }
@@ -127,8 +127,13 @@ impl StationPaths {
         self.planned.iter().position(|planned| planned.title() == calling)
     }
 
-    /// There is no session: the next one begins on the next path.
+    /// There is no session: the next one begins on the next path, and where none was answered, at
+    /// the next address.
     pub fn ended(&mut self, reason: &str) {
+        let is_unanswered = self.planned.iter().all(|planned| planned.path.is_none());
+        for planned in self.planned.iter_mut().filter(|_| is_unanswered) {
+            planned.remotes.rotate_left(planned.remotes.len().min(1));
+        }
         for planned in &mut self.planned {
             planned.path = None;
             planned.reason = Some(reason.to_owned());
@@ -235,8 +240,8 @@ impl StationPaths {
             Some(spare) => (spare.family, Some(spare.socket)),
             None => (self.sockets.open(&config)?, None),
         };
-        let remote = self.sockets.opener.remote(&config);
-        self.planned.push(PlannedPath::new(config, remote, family, socket));
+        let remotes = self.sockets.opener.remotes(&config);
+        self.planned.push(PlannedPath::new(config, remotes, family, socket));
         Ok(format!("path {name} added"))
     }
 
@@ -426,7 +431,8 @@ mod tests {
         let endpoint = UdpEndpoint::new(QuicEndpoint::new(settings).expect("an endpoint"), socket);
         let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
         let line = toml::from_str("").expect("a line");
-        let opener = PathSocketOpener { identity, line, centre: "127.0.0.1:9".to_owned(), clock };
+        let opener =
+            PathSocketOpener { identity, line, centre: vec!["127.0.0.1:9".to_owned()], clock };
         (StationPaths::new(opener, &[(config("name = \"a\""), AddressFamily::V4)]), manager, clock)
     }
 

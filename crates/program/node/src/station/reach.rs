@@ -36,8 +36,8 @@ pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
     let address = resolve(&centre.address).map_err(|what| {
         Fault::configuration(
             what,
-            "[centre]",
-            "correct `address`, or check the host's name service",
+            "[[peer]]",
+            "correct `addresses`, or check the host's name service",
         )
     })?;
     let (mut driver, _) = driver(config, clock)?;
@@ -130,7 +130,7 @@ impl Service for ReachAttempt<'_> {
 
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if self.connection.is_none() && self.outcome.is_none() {
-            match manager.connect(now, self.address, self.centre.fingerprint) {
+            match manager.connect(now, self.address, self.centre.keys.current()) {
                 Ok(id) => self.connection = Some(id),
                 Err(error) => self.refused(&error.to_string()),
             }

@@ -251,7 +251,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{ChannelStatus, NodeStatus};
+    use crate::status::ChannelStatus;
     use skyhaul_net::Waker;
     use skyhaul_store::raw::{RawReader, RawSpan};
     use skyhaul_store::sim::SimDisk;
@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn shown(shared: &StationShared) -> (Option<RecordingStatus>, Vec<String>) {
-        let NodeStatus::Station(status) = shared.status() else { panic!("a station") };
+        let status = shared.status();
         (status.channels[0].recording, status.alarms)
     }
 

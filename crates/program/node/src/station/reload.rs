@@ -1,53 +1,36 @@
-//! Reload of the configuration while the station runs: paths, their forecasts and classes change;
-//! other changes are logged as needing a restart.
+//! Reload of what a node sends: paths, their forecasts and classes change; other changes need a
+//! restart.
 
 use super::order::StationOrder;
 use super::shared::StationShared;
-use skyhaul_config::{Config, ConfigError, Refill, StationConfig};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::adopted::Adopted;
+use skyhaul_config::{Refill, StationConfig};
 
-/// When to reload, and the configuration in force.
+/// The configuration in force.
 #[derive(Debug)]
-pub struct Reload<'a> {
-    wanted: &'a AtomicBool,
-    file: PathBuf,
+pub struct Reload {
     before: StationConfig,
 }
 
-impl<'a> Reload<'a> {
-    /// Reloads `file` when `wanted` is set, and clears that; `before` is the configuration in
-    /// force.
-    pub const fn new(wanted: &'a AtomicBool, file: PathBuf, before: StationConfig) -> Self {
-        Self { wanted, file, before }
+impl Reload {
+    /// `before` is the configuration in force.
+    pub const fn new(before: StationConfig) -> Self {
+        Self { before }
     }
 
-    /// Reloads where that is wanted. A file with an error changes nothing.
-    pub(super) fn look(&mut self, shared: &StationShared) {
-        if !self.wanted.swap(false, Ordering::Relaxed) {
-            return;
-        }
-        let new = match read(&self.file) {
-            Ok(new) => new,
-            Err(error) => {
-                return tracing::error!(
-                    "configuration reload failed, the old one stays in force: {error}"
-                );
-            }
-        };
-        for what in unchangeable(&self.before, &new) {
-            tracing::warn!(
-                "{what} cannot change while the station runs: restart the station to apply it"
-            );
-        }
+    /// Adopts what may change.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing has changed.
+    pub(super) fn adopt(
+        &mut self,
+        new: StationConfig,
+        shared: &StationShared,
+    ) -> Result<Adopted, String> {
+        let waits = unchangeable(&self.before, &new);
         let order = StationOrder::Adopt(new.paths(), Box::new(new.sharing()));
-        match shared.orders.give(order, || shared.shutdown.wake_line()) {
-            Ok(said) if said.is_empty() => tracing::info!("configuration reloaded: no changes"),
-            Ok(said) => tracing::info!("configuration reloaded: {said}"),
-            Err(fault) => {
-                tracing::error!("configuration reload failed, the old one stays in force: {fault}");
-            }
-        }
+        let said = shared.orders.give(order, || shared.shutdown.wake_line());
+        let said = said.map_err(|fault| fault.to_string())?;
         self.before.path = new.path;
         self.before.class = new.class;
         self.before.line.policy = new.line.policy;
@@ -58,13 +41,8 @@ impl<'a> Reload<'a> {
                 *channel = kept(channel, new);
             }
         }
-    }
-}
-
-fn read(file: &std::path::Path) -> Result<StationConfig, String> {
-    match skyhaul_config::load(file).map_err(|error: ConfigError| error.to_string())? {
-        Config::Station(station) => Ok(*station),
-        Config::Centre(_) => Err(format!("{} is a centre's configuration", file.display())),
+        let changes = if said.is_empty() { Vec::new() } else { vec![said] };
+        Ok(Adopted { changes, waits })
     }
 }
 
@@ -79,7 +57,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     let mut found: Vec<String> = [
         (before.missions != new.missions, "`missions`"),
         (before.node != new.node, "[node]"),
-        (before.centre != new.centre, "[centre]"),
+        (before.centre != new.centre, "[[destination]] or its [[peer]]"),
         (line(before) != line(new), "`rate`, `mtu` or `controller` in [line]"),
         (before.spool != new.spool, "[spool]"),
         (before.sync != new.sync, "[sync]"),
@@ -123,17 +101,15 @@ fn kept(
 mod tests {
     use super::*;
 
-    const STATION: &str = "[node]\nname = \"s\"\nkey = \"k\"\nstate = \"state\"\n[centre]\nname = \
+    const STATION: &str = "[node]\nname = \"s\"\nkey = \"k\"\nstate = \"state\"\n[[peer]]\nname = \
                           \"c\"\n\
-        address = \"192.0.2.1:4700\"\n\
-        fingerprint = \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n\
+        addresses = [\"192.0.2.1:4700\"]\n\
+        fingerprints = [\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n\
+        [[destination]]\nto = \"node:c\"\n\
         [line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"x\"\ninput = \"stdin\"\n";
 
     fn station(text: &str) -> StationConfig {
-        match skyhaul_config::parse(text, "/etc/station.toml".as_ref()) {
-            Ok(Config::Station(station)) => *station,
-            other => panic!("{other:?}"),
-        }
+        *skyhaul_config::parse(text, "/etc/node.toml".as_ref()).unwrap().station.unwrap()
     }
 
     #[test]

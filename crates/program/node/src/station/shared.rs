@@ -6,7 +6,7 @@ use super::refill::Questions;
 use crate::alarms::Alarms;
 use crate::shutdown::Shutdown;
 use crate::status::{
-    ChannelStatus, NodeStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus, threads,
+    ChannelStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus, threads,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
@@ -59,7 +59,7 @@ impl StationShared {
     }
 
     /// The status of the station now.
-    pub fn status(&self) -> NodeStatus {
+    pub fn status(&self) -> StationStatus {
         let (depth, disk) = {
             let spool = self.spool();
             (spool.queue().depth(self.clock.utc()), spool.queue().size())
@@ -78,6 +78,6 @@ impl StationShared {
             ..StationStatus::default()
         };
         self.board.copy_to(&mut status);
-        NodeStatus::Station(status)
+        status
     }
 }

@@ -18,8 +18,8 @@ pub struct PathSocketOpener {
     pub identity: Identity,
     /// The settings of the line.
     pub line: Line,
-    /// The centre's host and port, for paths that name none.
-    pub centre: String,
+    /// The destination's hosts and ports, for paths that name none.
+    pub centre: Vec<String>,
     /// The process's clock.
     pub clock: Clock,
 }
@@ -33,9 +33,9 @@ pub struct PathSocket {
 }
 
 impl PathSocketOpener {
-    /// The centre's host and port on a path.
-    pub fn remote(&self, path: &LinePath) -> String {
-        path.remote.as_ref().map_or_else(|| self.centre.clone(), ToString::to_string)
+    /// The destination's hosts and ports on a path, at least one.
+    pub fn remotes(&self, path: &LinePath) -> Vec<String> {
+        path.remote.as_ref().map_or_else(|| self.centre.clone(), |one| vec![one.to_string()])
     }
 
     /// Opens the socket of a path.
@@ -47,12 +47,12 @@ impl PathSocketOpener {
         if path.transport == Transport::Tcp {
             return self.open_only_tcp(path);
         }
-        let remote = self.remote(path);
-        let found: Vec<SocketAddr> =
-            remote.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+        let remotes = self.remotes(path);
+        let addresses = |remote: &String| remote.to_socket_addrs().into_iter().flatten();
+        let found: Vec<SocketAddr> = remotes.iter().flat_map(addresses).collect();
         let (socket, place, family) = match (&path.interface, path.local) {
             (Some(interface), _) => {
-                let bound = on_interface(interface, &remote, &found)?;
+                let bound = on_interface(interface, &remotes.join(" or "), &found)?;
                 (bound.socket, format!("interface {interface}"), bound.family)
             }
             (None, local) => {
@@ -78,7 +78,9 @@ impl PathSocketOpener {
     }
 
     fn open_only_tcp(&self, path: &LinePath) -> Result<PathSocket, Fault> {
-        let found = self.remote(path).to_socket_addrs().ok().and_then(|mut found| found.next());
+        let remotes = self.remotes(path);
+        let mut addresses = remotes.iter().flat_map(|remote| remote.to_socket_addrs().ok());
+        let found = addresses.find_map(|mut found| found.next());
         let family =
             path.local.as_ref().map_or_else(|| family_of(found.as_ref()), AddressFamily::of);
         Ok(PathSocket { endpoint: self.open_tcp(path, family)?.into(), family })
@@ -215,7 +217,7 @@ mod tests {
         PathSocketOpener {
             identity: Identity::from_seed(&[1; 32]).expect("a key"),
             line: toml::from_str("rate = \"10 Mbit/s\"").expect("a line"),
-            centre: "127.0.0.1:9".to_owned(),
+            centre: vec!["127.0.0.1:9".to_owned()],
             clock: Clock::start(),
         }
     }

@@ -28,6 +28,7 @@ use skyhaul_sessions::{
 use skyhaul_store::SpoolReader;
 use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId, RefusalCause};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -38,10 +39,31 @@ pub struct CentreContact {
     pub name: String,
     /// Host and port.
     pub address: String,
-    /// Its key.
-    pub fingerprint: Fingerprint,
+    /// Its keys.
+    pub keys: CentreKeys,
     /// What it may have this station do for applications.
     pub rules: Arc<FarRules>,
+}
+
+/// The keys of the centre: each is expected in turn, until one is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CentreKeys(VecDeque<Fingerprint>);
+
+impl CentreKeys {
+    /// At least one.
+    pub fn new(keys: impl Iterator<Item = Fingerprint>) -> Self {
+        Self(keys.collect())
+    }
+
+    /// The one that is expected.
+    pub fn current(&self) -> Fingerprint {
+        *self.0.front().expect("a configuration has at least one")
+    }
+
+    /// The far end refused, or showed another key: the next one is expected.
+    fn refused(&mut self) {
+        self.0.rotate_left(self.0.len().min(1));
+    }
 }
 
 /// Keeps the session to the centre.
@@ -132,7 +154,7 @@ impl Uplink {
             return;
         };
         let outcome = remote.and_then(|address| {
-            let key = self.centre.fingerprint;
+            let key = self.centre.keys.current();
             manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
         match outcome {
@@ -147,7 +169,7 @@ impl Uplink {
             return;
         }
         let Some(CallPath { socket, remote, .. }) = self.paths.call_tcp(manager) else { return };
-        let key = self.centre.fingerprint;
+        let key = self.centre.keys.current();
         let called = remote.and_then(|address| {
             manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
@@ -190,7 +212,7 @@ impl Uplink {
                     end: SessionEnd::Calling,
                     node: Some(0),
                     rules,
-                    key: self.centre.fingerprint,
+                    key: self.centre.keys.current(),
                 },
             );
         }
@@ -209,7 +231,10 @@ impl Uplink {
             || matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
         let (failure, ending) = match is_undecided {
             true => (DialFailure::Undecided, Ending::Lost),
-            false => (DialFailure::Decided, Ending::Refused),
+            false => {
+                self.centre.keys.refused();
+                (DialFailure::Decided, Ending::Refused)
+            }
         };
         if self.connection.failed(now, call, failure) == AfterFailure::Wait {
             match call {
@@ -602,7 +627,9 @@ mod tests {
         let centre = CentreContact {
             name: "centre".to_owned(),
             address: "127.0.0.1:9".to_owned(),
-            fingerprint: Identity::from_seed(&[2; 32]).expect("a key").fingerprint(),
+            keys: CentreKeys::new(
+                [Identity::from_seed(&[2; 32]).expect("a key").fingerprint()].into_iter(),
+            ),
             rules: Arc::default(),
         };
         let config = SpoolConfig {
@@ -630,7 +657,7 @@ mod tests {
         let opener = super::super::sockets::PathSocketOpener {
             identity: Identity::from_seed(&[1; 32]).expect("a key"),
             line: toml::from_str("").expect("a line"),
-            centre: "127.0.0.1:9".to_owned(),
+            centre: vec!["127.0.0.1:9".to_owned()],
             clock,
         };
         let path = (skyhaul_config::LinePath::any().named(0), AddressFamily::V4);

@@ -13,14 +13,15 @@ use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::margin::LinkMargin;
 use std::collections::BTreeMap;
 
-/// The status of a node.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "role", rename_all = "lowercase")]
-pub enum NodeStatus {
-    /// A station.
-    Station(StationStatus),
-    /// A centre.
-    Centre(CentreStatus),
+/// The status of a node: one part for what it sends, one for what it receives.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// What it captures and sends; none without a destination.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub station: Option<StationStatus>,
+    /// What it receives and makes of it; none where it listens on no address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub centre: Option<CentreStatus>,
 }
 
 /// The latency of frames in each stage, in seconds.
@@ -548,12 +549,14 @@ mod tests {
             }],
             ..CentreStatus::default()
         };
-        let status = NodeStatus::Centre(centre);
+        let status = NodeStatus { centre: Some(centre), ..NodeStatus::default() };
         let json = serde_json::to_value(&status).unwrap();
-        assert_eq!((&json["role"], &json["uptime_s"]), (&"centre".into(), &1.5.into()));
-        let contact = &json["contacts"][0];
+        assert!(json.get("station").is_none(), "{json}");
+        let centre = &json["centre"];
+        assert_eq!((&centre["name"], &centre["uptime_s"]), (&"centre".into(), &1.5.into()));
+        let contact = &centre["contacts"][0];
         assert_eq!((&contact["frames"], &contact["unaccounted"]), (&7.into(), &(-1).into()));
-        assert!(json["assembled"].is_array() && json["gaps"].is_object());
+        assert!(centre["assembled"].is_array() && centre["gaps"].is_object());
         assert_eq!(serde_json::from_value::<NodeStatus>(json).unwrap(), status);
         let path = LinePath {
             control: PathControl { payload: 1_472, ..PathControl::default() },

@@ -187,18 +187,14 @@ pub fn order(path: &Path, request: &StatusRequest) -> Result<String, Fault> {
 fn exchange(path: &Path, request: &StatusRequest, patience: Duration) -> Result<String, Fault> {
     let no_node = |error: &std::io::Error| {
         let (what, help) = match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => (
-                "no node is running".to_owned(),
-                "start it with `skyhaul station` or `skyhaul centre`",
-            ),
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+                ("no node is running".to_owned(), "start it with `skyhaul run`")
+            }
             ErrorKind::PermissionDenied => (
                 format!("the node does not answer this user ({error})"),
                 "run the command as the user that runs the node",
             ),
-            _ => (
-                format!("the node does not answer ({error})"),
-                "start it with `skyhaul station` or `skyhaul centre`",
-            ),
+            _ => (format!("the node does not answer ({error})"), "start it with `skyhaul run`"),
         };
         Fault::environment(what, path.display(), help)
     };
@@ -232,7 +228,8 @@ mod tests {
     use crate::status::StationStatus;
 
     fn station() -> NodeStatus {
-        NodeStatus::Station(StationStatus { name: "polar".to_owned(), ..StationStatus::default() })
+        let station = StationStatus { name: "polar".to_owned(), ..StationStatus::default() };
+        NodeStatus { station: Some(station), centre: None }
     }
 
     fn reply(request: StatusRequest) -> StatusReply {

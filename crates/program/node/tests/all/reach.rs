@@ -1,6 +1,6 @@
 //! A station that reaches for a centre of another release.
 
-use skyhaul_config::{Config, parse};
+use skyhaul_config::parse;
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Driver, Service, Socket, UdpEndpoint};
 use skyhaul_node::fault::Responsible;
@@ -48,14 +48,13 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let text = format!(
         "[node]\nname = \"station-1\"\nkey = \"station.key\"\nstate = \"state\"\n\
-         [centre]\nname = \"centre-1\"\naddress = \"{address}\"\nfingerprint = \"{}\"\n\
+         [[peer]]\nname = \"centre-1\"\naddresses = [\"{address}\"]\nfingerprints = [\"{}\"]\n\
+         [[destination]]\nto = \"node:centre-1\"\n\
          [line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"x\"\ninput = \
          \"tcp-listen:127.0.0.1:0\"\n",
         centre.fingerprint()
     );
-    let Ok(Config::Station(config)) = parse(&text, &folder.path().join("station.toml")) else {
-        panic!("a station's configuration: {text}");
-    };
+    let config = parse(&text, &folder.path().join("node.toml")).unwrap().station.unwrap();
 
     let stop = AtomicBool::new(false);
     let fault = std::thread::scope(|scope| {

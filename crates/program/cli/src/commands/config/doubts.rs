@@ -2,28 +2,31 @@
 //! created, a fingerprint that is an example's.
 
 use rustix::fs::{Access, access};
-use skyhaul_config::{Config, PeerKey};
+use skyhaul_config::{NodeConfig, PeerEntry};
 use skyhaul_quic::{Fingerprint, Identity};
 use std::path::Path;
 
 /// What would keep the node from working, each as a sentence and what to do.
-pub fn doubts(config: &Config) -> Vec<String> {
-    let (node, peers, folders) = match config {
-        Config::Station(station) => {
-            let centre = &station.centre;
-            (&station.node, vec![(centre.name.as_str(), centre.fingerprint)], Vec::new())
-        }
-        Config::Centre(centre) => {
-            let peers = centre.peer.iter().map(|peer| (peer.name.as_str(), peer.fingerprint));
-            let deliveries =
-                centre.delivery.iter().map(|entry| ("a delivery's folder", &*entry.dir));
-            let folders =
-                [("the products' folder", &*centre.products.dir)].into_iter().chain(deliveries);
-            (&centre.node, peers.collect(), folders.collect())
-        }
-    };
+pub fn doubts(config: &NodeConfig) -> Vec<String> {
+    let NodeConfig { node, station, centre } = config;
+    let far = station.as_ref().map(|station| &station.centre);
+    let (mut peers, mut folders) = (Vec::new(), Vec::new());
+    if let Some(centre) = centre {
+        peers.extend(&centre.peer);
+        let products = centre.products.as_ref().map(|products| &*products.dir);
+        folders.extend(products.map(|dir| ("the products' folder", dir)));
+        folders.extend(centre.delivery.iter().map(|entry| ("a delivery's folder", &*entry.dir)));
+    }
+    // The destination is among the peers of a node that listens too.
+    peers.extend(far.filter(|_| centre.is_none()));
     let own = own(&node.key);
-    let peers = peers.into_iter().filter_map(|(name, key)| peer(name, key, own.as_ref().ok()));
+    let keys = |peer: &'_ PeerEntry| {
+        let name = peer.name.to_string();
+        let keys: Vec<Fingerprint> = peer.fingerprints.all().collect();
+        keys.into_iter().map(move |key| (name.clone(), key))
+    };
+    let peers = peers.into_iter().flat_map(keys);
+    let peers = peers.filter_map(|(name, key)| peer(&name, &key, own.as_ref().ok()));
     let folders = [("the state folder", &*node.state)].into_iter().chain(folders);
     let folders = folders.filter_map(|(what, path)| folder(what, path));
     own.as_ref().err().cloned().into_iter().chain(peers).chain(folders).collect()
@@ -44,7 +47,7 @@ fn own(file: &Path) -> Result<Fingerprint, String> {
     identity.map(|identity| identity.fingerprint()).map_err(|error| format!("{error}, {place}"))
 }
 
-fn peer(name: &str, key: PeerKey, own: Option<&Fingerprint>) -> Option<String> {
+fn peer(name: &str, key: &Fingerprint, own: Option<&Fingerprint>) -> Option<String> {
     let help = format!("help: write what `skyhaul keygen FILE --show` prints at {name}");
     let digits = key.to_string();
     let digits = digits.rsplit(':').next().unwrap_or(&digits);
@@ -57,7 +60,7 @@ fn peer(name: &str, key: PeerKey, own: Option<&Fingerprint>) -> Option<String> {
             "the fingerprint of {name} is from an example, no key has it; {help}"
         ));
     }
-    let is_own = own == Some(&key.fingerprint());
+    let is_own = own == Some(key);
     is_own.then(|| format!("the fingerprint of {name} is that of this node's own key; {help}"))
 }
 

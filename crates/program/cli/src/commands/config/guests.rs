@@ -79,7 +79,7 @@ pub fn write_streams(centre: &str, streams: &[StreamEntry], out: &mut dyn Write)
 
 /// A station that can send to this centre, and its other rights.
 pub fn write_peer(peer: &PeerEntry, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "  takes      from {}, key {}", peer.name, peer.fingerprint)?;
+    writeln!(out, "  takes      from {}, {}", peer.name, super::keys_of(peer))?;
     write_rules(peer.name.as_str(), &peer.allow, &peer.allow_listen, out)?;
     if let Some(FilesEntry { root, write, read }) = &peer.files {
         let may = [(*write, "put files in"), (*read, "fetch files from")];

@@ -20,7 +20,7 @@ pub struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts `skyhaul NAME --config NAME.toml` in the folder.
+    /// Starts `skyhaul run NAME.toml` in the folder.
     ///
     /// # Errors
     /// The system refuses to start it.
@@ -39,7 +39,7 @@ impl NodeProcess {
         let errors = output.try_clone().map_err(refused)?;
         let program = std::env::current_exe().map_err(refused)?;
         let child = Command::new(program)
-            .args([name, "--end-with-parent", "--config"])
+            .args(["run", "--end-with-parent"])
             .arg(folder.root().join(format!("{name}.toml")))
             .stdin(Stdio::null())
             .stdout(output)

@@ -87,12 +87,12 @@ impl Folder {
     pub fn write_centre(&self) -> Result<(), Failure> {
         let text = format!(
             "{HEAD}{}
-[listen]
+[[listen]]
 bind = \"127.0.0.1:0\"
 
 [[peer]]
 name = \"station\"
-fingerprint = \"{}\"
+fingerprints = [\"{}\"]
 
 [products]
 dir = \"products\"
@@ -116,10 +116,13 @@ dir = \"products\"
     ) -> Result<(), Failure> {
         let mut text = format!(
             "{HEAD}{}
-[centre]
+[[peer]]
 name = \"centre\"
-address = \"{line}\"
-fingerprint = \"{}\"
+addresses = [\"{line}\"]
+fingerprints = [\"{}\"]
+
+[[destination]]
+to = \"node:centre\"
 
 [line]
 rate = \"{rate}\"
@@ -208,7 +211,7 @@ const LONGEST_SOCKET: usize = 107;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_config::{Config, load};
+    use skyhaul_config::load;
 
     #[test]
     fn a_node_accepts_both_configurations() {
@@ -220,15 +223,12 @@ mod tests {
             folder
                 .write_station("127.0.0.1:4700".parse().unwrap(), Rate::from_mbps(93), &channels)
                 .unwrap();
-            let Config::Centre(centre) = load(&folder.root().join("centre.toml")).unwrap() else {
-                panic!()
-            };
-            assert_eq!(centre.node.status_socket(), folder.socket("centre"));
-            assert_eq!(centre.peer[0].fingerprint.fingerprint(), folder.station_key);
-            let Config::Station(station) = load(&folder.root().join("station.toml")).unwrap()
-            else {
-                panic!()
-            };
+            let node = load(&folder.root().join("centre.toml")).unwrap();
+            assert_eq!(node.node.status_socket(), folder.socket("centre"));
+            let trusted = node.centre.unwrap().trusted();
+            assert!(trusted[0].contains(&folder.station_key));
+            let node = load(&folder.root().join("station.toml")).unwrap();
+            let station = node.station.unwrap();
             assert_eq!((station.channel.len(), station.line.rate), (2, Some(Rate::from_mbps(93))));
             assert!(folder.socket("station").as_os_str().len() <= LONGEST_SOCKET);
         }

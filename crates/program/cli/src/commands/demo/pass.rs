@@ -227,15 +227,15 @@ impl Patience<'_> {
 /// A node that starts, or is busy for a moment, does not answer.
 fn station_status(folder: &Folder) -> Option<StationStatus> {
     match ask(&folder.socket("station")) {
-        Ok(NodeStatus::Station(status)) => Some(status),
-        Ok(NodeStatus::Centre(_)) | Err(_) => None,
+        Ok(NodeStatus { station, .. }) => station,
+        Err(_) => None,
     }
 }
 
 fn centre_status(folder: &Folder) -> Option<CentreStatus> {
     match ask(&folder.socket("centre")) {
-        Ok(NodeStatus::Centre(status)) => Some(status),
-        Ok(NodeStatus::Station(_)) | Err(_) => None,
+        Ok(NodeStatus { centre, .. }) => centre,
+        Err(_) => None,
     }
 }
 

@@ -62,17 +62,11 @@ fn judged(looks: &[NodeStatus], station: Option<&str>) -> Result<Watched, Failur
 }
 
 fn as_station(status: &NodeStatus) -> Option<&StationStatus> {
-    match status {
-        NodeStatus::Station(station) => Some(station),
-        NodeStatus::Centre(_) => None,
-    }
+    status.station.as_ref()
 }
 
 fn as_centre(status: &NodeStatus) -> Option<&CentreStatus> {
-    match status {
-        NodeStatus::Centre(centre) => Some(centre),
-        NodeStatus::Station(_) => None,
-    }
+    status.centre.as_ref()
 }
 
 fn ended(what: &str) -> Failure {
@@ -479,7 +473,13 @@ mod tests {
     }
 
     fn looked(looks: Vec<StationStatus>) -> Result<Watched, Failure> {
-        judged(&looks.into_iter().map(NodeStatus::Station).collect::<Vec<_>>(), None)
+        judged(
+            &looks
+                .into_iter()
+                .map(|look| NodeStatus { station: Some(look), centre: None })
+                .collect::<Vec<_>>(),
+            None,
+        )
     }
 
     #[test]
@@ -585,14 +585,15 @@ mod tests {
                 window_bytes: 1_000,
                 ..StationPeer::default()
             };
-            NodeStatus::Centre(CentreStatus {
+            let centre = CentreStatus {
                 name: "c".to_owned(),
                 process: ProcessStatus { uptime_s: seconds, ..ProcessStatus::default() },
                 stations: vec![peer("a", 1e3, 0), peer("b", 1e6, held)],
                 store: StoreStatus { disk_busy_s: seconds * 0.75, ..StoreStatus::default() },
                 socket_drops: Some((seconds * 3.0) as u64),
                 ..CentreStatus::default()
-            })
+            };
+            NodeStatus { station: None, centre: Some(centre) }
         };
         let looks = [centre(2.0, 0), centre(3.0, 900), centre(4.0, 990), centre(6.0, 999)];
         let watched = judged(&looks, None).unwrap();

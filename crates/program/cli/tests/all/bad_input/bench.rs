@@ -65,8 +65,8 @@ impl Bench {
         let fingerprint = self.fingerprint("centre.key");
         let text = format!(
             "[node]\nname = \"station-1\"\nkey = \"station.key\"\nstate = \"station-state\"\n\
-             [centre]\nname = \"centre-1\"\naddress = \"{centre}\"\nfingerprint = \
-             \"{fingerprint}\"\n\
+             [[destination]]\nto = \"node:centre-1\"\n[[peer]]\nname = \"centre-1\"\naddresses = [\"{centre}\"]\nfingerprints = \
+             [\"{fingerprint}\"]\n\
              [line]\nrate = \"93 Mbit/s\"\nmtu = \"1500 B\"\n\
              [[channel]]\nname = \"x-band\"\ninput = \"tcp-listen:127.0.0.1:0\"\n"
         );
@@ -79,8 +79,8 @@ impl Bench {
         let fingerprint = self.fingerprint("station.key");
         let text = format!(
             "[node]\nname = \"centre-1\"\nkey = \"centre.key\"\nstate = \"centre-state\"\n\
-             [listen]\nbind = \"{bind}\"\n[products]\ndir = \"products\"\n\
-             [[peer]]\nname = \"station-1\"\nfingerprint = \"{fingerprint}\"\n"
+             [[listen]]\nbind = \"{bind}\"\n[products]\ndir = \"products\"\n\
+             [[peer]]\nname = \"station-1\"\nfingerprints = [\"{fingerprint}\"]\n"
         );
         self.write("centre.toml", text.as_bytes());
         text
@@ -92,7 +92,7 @@ impl Bench {
 
     /// Starts the centre. Returns it with its address.
     pub(super) fn start_centre(&self) -> (Running, String) {
-        let mut running = self.start(&["centre", "--config", "centre.toml"]);
+        let mut running = self.start(&["run", "centre.toml"]);
         let log = running.log_until("listening on ");
         let (_, address) = log.trim().rsplit_once("listening on ").expect("waited for above");
         (running, address.to_owned())

@@ -50,14 +50,14 @@ impl Site {
         let keys = node::make_keys(home.path());
         let address = node::free_address();
         let station = format!(
-            "{}\n[centre]\nname = \"centre\"\naddress = \"{address}\"\nfingerprint = \"{}\"\n
+            "{}\n[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\naddresses = [\"{address}\"]\nfingerprints = [\"{}\"]\n
 [line]\nrate = \"100 Mbit/s\"\n\n[spool]\nsegment_size = \"1 MiB\"\n{spool}\n\n{channels}",
             node::table("station", &states[0]),
             keys[1]
         );
         let centre = format!(
-            "{}\n[listen]\nbind = \"{address}\"\n\n[[peer]]\nname = \"station\"\nfingerprint = \
-            \"{}\"\n
+            "{}\n[[listen]]\nbind = \"{address}\"\n\n[[peer]]\nname = \"station\"\nfingerprints = \
+            [\"{}\"]\n
 [products]\ndir = \"{}\"\n\n[session]\nreceive_window = \"1 MiB\"\n",
             node::table("centre", &states[1]),
             keys[0],
@@ -116,18 +116,12 @@ impl Site {
         what: &str,
         wanted: impl Fn(&StationStatus) -> bool,
     ) -> StationStatus {
-        self.status(Node::Station, what, |status| match status {
-            NodeStatus::Station(status) if wanted(&status) => Some(status),
-            _ => None,
-        })
+        self.status(Node::Station, what, |status| status.station.filter(&wanted))
     }
 
     /// Waits until the centre's status is as `wanted`, and returns it.
     pub fn centre(&mut self, what: &str, wanted: impl Fn(&CentreStatus) -> bool) -> CentreStatus {
-        self.status(Node::Centre, what, |status| match status {
-            NodeStatus::Centre(status) if wanted(&status) => Some(status),
-            _ => None,
-        })
+        self.status(Node::Centre, what, |status| status.centre.filter(&wanted))
     }
 
     fn status<T>(&mut self, node: Node, what: &str, wanted: impl Fn(NodeStatus) -> Option<T>) -> T {

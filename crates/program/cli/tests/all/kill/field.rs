@@ -6,7 +6,7 @@ use crate::support::process::Running;
 use crate::support::recordings::{CLEAN, recording};
 use skyhaul_emulator::relay::{Relay, RelayConfig};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_node::status::{ContactState, NodeStatus, ask};
+use skyhaul_node::status::{ContactState, ask};
 use skyhaul_quic::Fingerprint;
 use skyhaul_units::{Duration as Span, Probability, Rate};
 use std::fs;
@@ -72,8 +72,8 @@ impl Field {
             begun: now(),
         };
         let text = format!(
-            "{}\n[listen]\nbind = \"{centre}\"\n\n[[peer]]\nname = \"station\"\nfingerprint = \
-            \"{}\"\n
+            "{}\n[[listen]]\nbind = \"{centre}\"\n\n[[peer]]\nname = \"station\"\nfingerprints = \
+            [\"{}\"]\n
 [products]\ndir = \"products\"\ncadu_files = true\n",
             node::table("centre", Path::new("centre")),
             field.keys[STATION]
@@ -89,8 +89,8 @@ impl Field {
     /// Three new channels; what earlier ones captured may still be under way.
     pub fn begin_pass(&mut self, pass: u64) {
         let mut text = format!(
-            "{}\n[centre]\nname = \"centre\"\naddress = \"{}\"\nfingerprint = \
-            \"{}\"\n\n[line]\nrate = \"50 Mbit/s\"\n",
+            "{}\n[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\naddresses = [\"{}\"]\nfingerprints = \
+            [\"{}\"]\n\n[line]\nrate = \"50 Mbit/s\"\n",
             node::table("station", Path::new("station")),
             self.line,
             self.keys[CENTRE]
@@ -178,9 +178,8 @@ impl Field {
 
     /// Whether the centre has nothing to do.
     fn is_idle(&self) -> bool {
-        let Ok(NodeStatus::Centre(centre)) = ask(&self.path("centre/status.sock")) else {
-            return false;
-        };
+        let answer = ask(&self.path("centre/status.sock"));
+        let Some(centre) = answer.ok().and_then(|status| status.centre) else { return false };
         centre.contacts.iter().all(|contact| contact.state == ContactState::Done)
     }
 

@@ -40,9 +40,9 @@ impl Pair {
         let stopped = stop.clone();
         let relay = Some(std::thread::spawn(move || relay.run(&stopped).unwrap()));
         let text = format!(
-            "{}[listen]\nbind = \"{centre}\"\ntcp = false\n[products]\ndir = \
+            "{}[[listen]]\nbind = \"{centre}\"\ntcp = false\n[products]\ndir = \
             \"products\"\n[[peer]]\nname = \"station\"\n\
-             fingerprint = \"{}\"\n{peer}{tables}",
+             fingerprints = [\"{}\"]\n{peer}{tables}",
             node::table("centre", Path::new("centre")),
             keys[0]
         );
@@ -57,7 +57,7 @@ impl Pair {
     /// Writes the station's configuration with these tables.
     pub fn station(&self, tables: &str) {
         let text = format!(
-            "{}[centre]\nname = \"centre\"\naddress = \"{}\"\nfingerprint = \"{}\"\n[line]\nrate = \
+            "{}[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\naddresses = [\"{}\"]\nfingerprints = [\"{}\"]\n[line]\nrate = \
             \"40 Mbit/s\"\n\
              [[path]]\ntransport = \"udp\"\n{tables}",
             node::table("station", Path::new("station")),
@@ -81,7 +81,7 @@ impl Pair {
     pub fn status(&self, name: &str) -> Value {
         let config = format!("{name}.toml");
         let answer = run(&["status", "--config", &config, "--json"], self.folder());
-        serde_json::from_slice(&answer.stdout).unwrap_or_default()
+        node::part(&answer.stdout).unwrap_or_default()
     }
 
     pub fn shown(&self, name: &str) -> String {

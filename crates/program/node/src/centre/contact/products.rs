@@ -62,6 +62,9 @@ impl ContactProducts {
         flow: u32,
         completes: Option<u32>,
     ) -> Result<(), String> {
+        if !self.rules.enabled {
+            return Ok(());
+        }
         let begun = self.try_begin(info, mission, flow, completes);
         let refused = begun.map_err(|error| unwritable(&self.rules.products.dir, error));
         refused.or_else(|reason| self.give_up(reason))
@@ -123,11 +126,14 @@ impl ContactProducts {
         self.level0.as_mut().map_or(Vec::new(), ContactProcessor::expedited)
     }
 
-    /// Publishes the products of the contact `name`.
+    /// Publishes the products of the contact `name`; none where none are wanted.
     ///
     /// # Errors
     /// They could not be written.
     pub fn finish(&mut self, name: &str, close: ContactClose) -> Result<Vec<Product>, String> {
+        if !self.rules.enabled {
+            return Ok(Vec::new());
+        }
         let dir = &self.rules.products.dir;
         let level0 = self.level0.take().ok_or("the contact has no opening record")?;
         let products =

@@ -10,6 +10,7 @@ use skyhaul_net::SessionManager;
 use skyhaul_sessions::{PathTarget, SessionId, SocketId};
 use skyhaul_transport::{PathId, PathOptions};
 use skyhaul_units::{Duration, Instant, Utc};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// A path of the configuration, or one that an operator added.
@@ -17,8 +18,8 @@ use std::net::SocketAddr;
 pub struct PlannedPath {
     /// Its configuration.
     pub config: PathConfig,
-    /// The centre's host and port on it.
-    pub remote: String,
+    /// The destination's hosts and ports on it: the one that is called, then the others in turn.
+    pub remotes: VecDeque<String>,
     /// The family of its addresses.
     pub family: AddressFamily,
     /// Its socket; none until that is served.
@@ -44,12 +45,12 @@ impl PlannedPath {
     /// A path that is not in use yet.
     pub fn new(
         config: PathConfig,
-        remote: String,
+        remotes: Vec<String>,
         family: AddressFamily,
         socket: Option<SocketId>,
     ) -> Self {
         Self {
-            remote,
+            remotes: remotes.into(),
             forecasts: PathForecasts::of(&config),
             family,
             socket,
@@ -82,12 +83,17 @@ impl PlannedPath {
         self.path == Some(path) || self.tcp.as_ref().is_some_and(|twin| twin.path == Some(path))
     }
 
-    /// The centre's address on it.
+    /// The host and port that are called.
+    pub fn remote(&self) -> &str {
+        self.remotes.front().map_or("", String::as_str)
+    }
+
+    /// The address that is called.
     ///
     /// # Errors
     /// The name has no address of its family: a sentence for the log.
     pub fn resolve(&self) -> Result<SocketAddr, String> {
-        resolve_in(&self.remote, self.family)
+        resolve_in(self.remote(), self.family)
     }
 
     /// The socket of its TCP side, which is opened at the first use; none where there is no such

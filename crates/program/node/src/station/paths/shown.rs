@@ -19,7 +19,7 @@ impl PlannedPath {
         let mut shown = LinePath {
             name: self.config.title().to_owned(),
             local: self.config.place(),
-            remote: self.remote.clone(),
+            remote: self.remote().to_owned(),
             over: "tcp".to_owned(),
             state: PathState::Probing.name().to_owned(),
             ..LinePath::default()
@@ -35,7 +35,7 @@ impl PlannedPath {
         let mut shown = LinePath {
             name: self.config.title().to_owned(),
             local: self.config.place(),
-            remote: self.remote.clone(),
+            remote: self.remote().to_owned(),
             over: if self.config.transport == Transport::Tcp { "tcp" } else { "udp" }.to_owned(),
             state: "failed".to_owned(),
             reason: self.reason.clone(),

@@ -1,7 +1,7 @@
 //! What is due when, what is held, and that nothing of it is lost or changed by a kill.
 
 use super::*;
-use skyhaul_config::{Config, parse};
+use skyhaul_config::parse;
 use skyhaul_level0::WindowCell;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_units::ByteCount;
@@ -11,11 +11,10 @@ const MIDNIGHT: Utc = Utc::from_micros(1_733_443_200_000_000);
 
 fn rules(keys: &str) -> ProductRules {
     let text = format!(
-        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[listen]\nbind = \
+        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[[listen]]\nbind = \
         \"[::]:4700\"\n[products]\ndir = \"p\"\n{keys}"
     );
-    let Ok(Config::Centre(centre)) = parse(&text, "centre.toml".as_ref()) else { panic!("{text}") };
-    centre.product_rules()
+    parse(&text, "node.toml".as_ref()).unwrap().centre.unwrap().product_rules()
 }
 
 fn open(disk: &SimDisk) -> AssemblyJournal {

@@ -2,7 +2,7 @@
 //! to.
 
 use super::*;
-use skyhaul_config::{Config, parse};
+use skyhaul_config::parse;
 use skyhaul_level0::delivery::{FileAnswer, sips};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_units::{ByteCount, Duration};
@@ -11,11 +11,10 @@ const NOW: Utc = Utc::from_micros(1_733_443_200_000_000);
 
 fn consumers(tables: &str) -> Vec<DeliveryEntry> {
     let text = format!(
-        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[listen]\nbind = \
+        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[[listen]]\nbind = \
         \"[::]:4700\"\n[products]\ndir = \"p\"\n{tables}"
     );
-    let Ok(Config::Centre(centre)) = parse(&text, "centre.toml".as_ref()) else { panic!("{text}") };
-    centre.delivery
+    parse(&text, "node.toml".as_ref()).unwrap().centre.unwrap().delivery
 }
 
 fn open(disk: &SimDisk) -> DeliveryList {

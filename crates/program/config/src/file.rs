@@ -1,0 +1,249 @@
+//! The whole file of a node, and what its tables make of the node.
+
+use crate::centre::{CentreConfig, Listen, SessionLimits, Store};
+use crate::channel::Channel;
+use crate::delivery::{DeliveryEntry, ExpeditedEntry};
+use crate::error::{ConfigError, ConfigText};
+use crate::feeds::ChannelInput;
+use crate::forwards::{FarNodes, ForwardEntry};
+use crate::mirrors::{FilesEntry, MirrorEntry};
+use crate::name::Name;
+use crate::node::Node;
+use crate::packets::Live;
+use crate::path::{LinePath, Outage};
+use crate::peer::{DestinationEntry, PeerEntry};
+use crate::products::{ProductEntry, Products};
+use crate::refill::Refill;
+use crate::section::{ConfigTable, left_out};
+use crate::sending::Class;
+use crate::station::{Line, Spool, StationConfig};
+use crate::streams::{StreamEntry, StreamsEntry};
+use crate::sync::Sync;
+use crate::{ConfigKey, NodeConfig, Presence};
+use skyhaul_transport::ClassTree;
+use std::path::{Path, PathBuf};
+
+/// Every table that a file may have.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NodeFile {
+    #[serde(default)]
+    missions: Vec<PathBuf>,
+    node: Node,
+    #[serde(default)]
+    listen: Vec<Listen>,
+    #[serde(default)]
+    peer: Vec<PeerEntry>,
+    #[serde(default)]
+    destination: Vec<DestinationEntry>,
+    #[serde(default = "left_out")]
+    line: Line,
+    #[serde(default)]
+    path: Vec<LinePath>,
+    #[serde(default)]
+    class: Vec<Class>,
+    #[serde(default)]
+    channel: Vec<Channel>,
+    #[serde(default = "left_out")]
+    spool: Spool,
+    #[serde(default = "left_out")]
+    sync: Sync,
+    #[serde(default = "left_out")]
+    refill: Refill,
+    #[serde(default)]
+    forward: Vec<ForwardEntry>,
+    #[serde(default)]
+    mirror: Vec<MirrorEntry>,
+    #[serde(default)]
+    stream: Vec<StreamEntry>,
+    #[serde(default = "left_out")]
+    store: Store,
+    #[serde(default = "left_out")]
+    session: SessionLimits,
+    products: Option<Products>,
+    #[serde(default)]
+    product: Vec<ProductEntry>,
+    #[serde(default)]
+    expedited: Vec<ExpeditedEntry>,
+    #[serde(default)]
+    delivery: Vec<DeliveryEntry>,
+    #[serde(default)]
+    live: Vec<Live>,
+}
+
+/// Every table, in the order of the documentation.
+pub(super) const TABLES: &[ConfigTable] = &[
+    FIRST,
+    Node::TABLE,
+    Listen::TABLE,
+    PeerEntry::TABLE,
+    FilesEntry::TABLE,
+    StreamsEntry::TABLE,
+    DestinationEntry::TABLE,
+    Line::TABLE,
+    LinePath::TABLE,
+    Outage::TABLE,
+    Class::TABLE,
+    Channel::TABLE,
+    ChannelInput::TABLE,
+    Spool::TABLE,
+    Sync::TABLE,
+    Refill::TABLE,
+    ForwardEntry::TABLE,
+    MirrorEntry::TABLE,
+    StreamEntry::TABLE,
+    Store::TABLE,
+    SessionLimits::TABLE,
+    Products::TABLE,
+    ProductEntry::TABLE,
+    ExpeditedEntry::TABLE,
+    DeliveryEntry::TABLE,
+    Live::TABLE,
+];
+
+/// The keys before the first table.
+const FIRST: ConfigTable = ConfigTable {
+    heading: "Before the first table",
+    meaning: "Keys outside all tables. Relative paths, here and in all tables, start at the file's \
+             own folder.",
+    keys: &[ConfigKey {
+        name: "missions",
+        presence: Presence::Default("[]"),
+        meaning: "Mission files, or folders of them, in addition to the built-in ones.",
+    }],
+};
+
+/// Tables that say what is sent, and need a destination.
+const SENDING: [&str; 8] =
+    ["channel", "line", "path", "spool", "sync", "refill", "mirror", "stream"];
+/// Tables that say what is received, and need an address to listen on.
+const RECEIVING: [&str; 7] =
+    ["store", "session", "products", "product", "expedited", "delivery", "live"];
+/// Tables that say what is made of contacts, and need `[products]`.
+const MADE: [&str; 4] = ["product", "expedited", "delivery", "live"];
+
+impl NodeFile {
+    /// What the node does. `tables` are those that the file has.
+    pub(super) fn into_config(
+        mut self,
+        config: ConfigText<'_>,
+        tables: &toml::Table,
+    ) -> Result<NodeConfig, ConfigError> {
+        let has =
+            |names: &[&'static str]| names.iter().copied().find(|name| tables.contains_key(*name));
+        crate::peer::check(config, &self.peer)?;
+        let own = &self.node.name;
+        if let Some(peer) = self.peer.iter().find(|peer| peer.name == *own) {
+            return Err(ConfigError::own_peer(config, &peer.name));
+        }
+        let far = crate::peer::destination(config, &self.destination, &self.peer, own)?;
+        let listens = !self.listen.is_empty();
+        match (&far, listens) {
+            (None, false) => return Err(ConfigError::idle(config, has(&SENDING))),
+            (None, true) => {
+                if let Some(table) = has(&SENDING) {
+                    return Err(ConfigError::needs(config, table, "[[destination]]"));
+                }
+            }
+            (Some(_), false) => {
+                if let Some(table) = has(&RECEIVING) {
+                    return Err(ConfigError::needs(config, table, "[[listen]]"));
+                }
+            }
+            (Some(_), true) => {}
+        }
+        if let (None, Some(table)) = (&self.products, has(&MADE)) {
+            return Err(ConfigError::needs(config, table, "[products]"));
+        }
+        let base = config.file.parent().unwrap_or(Path::new(""));
+        self.node.resolve(base);
+        self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
+        self.check_forwards(config, far.as_ref())?;
+        let node = self.node.clone();
+        let far_name = far.as_ref().map(|far| far.name.clone());
+        let (sent, received) = divide(core::mem::take(&mut self.forward), far_name, listens);
+        let station = far.map(|far| self.station(far, sent));
+        let centre = listens.then(|| self.centre(received));
+        let mut config_of = NodeConfig { node, station, centre };
+        if let Some(station) = &mut config_of.station {
+            station.check(config)?;
+            station.resolve(base);
+        }
+        if let Some(centre) = &mut config_of.centre {
+            centre.check(config)?;
+            centre.resolve(base);
+        }
+        Ok(config_of)
+    }
+
+    fn check_forwards(
+        &self,
+        config: ConfigText<'_>,
+        far: Option<&PeerEntry>,
+    ) -> Result<(), ConfigError> {
+        let classes = crate::sending::classes(&self.class);
+        let tree = ClassTree::new(&classes)
+            .map_err(|error| ConfigError::class(config.text, config.file, &error))?;
+        let far = far.map(|far| far.name.to_string());
+        let names: Vec<String> = match (&far, self.listen.is_empty()) {
+            (Some(far), true) => vec![far.clone()],
+            _ => self.peer.iter().map(|peer| peer.name.to_string()).collect(),
+        };
+        let only = match &names[..] {
+            [only] => Some(only.clone()),
+            _ => None,
+        };
+        let nodes = FarNodes { usual: far.or(only), names };
+        crate::forwards::check(config, &self.forward, &nodes, &tree)
+    }
+
+    fn station(&mut self, far: PeerEntry, forward: Vec<ForwardEntry>) -> Box<StationConfig> {
+        use core::mem::take;
+        Box::new(StationConfig {
+            missions: self.missions.clone(),
+            node: self.node.clone(),
+            centre: far,
+            line: self.line.clone(),
+            spool: self.spool.clone(),
+            sync: self.sync.clone(),
+            refill: self.refill.clone(),
+            path: take(&mut self.path),
+            class: self.class.clone(),
+            channel: take(&mut self.channel),
+            forward,
+            mirror: take(&mut self.mirror),
+            stream: take(&mut self.stream),
+        })
+    }
+
+    fn centre(self, forward: Vec<ForwardEntry>) -> Box<CentreConfig> {
+        Box::new(CentreConfig {
+            missions: self.missions,
+            node: self.node,
+            listen: self.listen,
+            peer: self.peer,
+            store: self.store,
+            products: self.products,
+            product: self.product,
+            expedited: self.expedited,
+            delivery: self.delivery,
+            live: self.live,
+            session: self.session,
+            class: self.class,
+            forward,
+        })
+    }
+}
+
+/// The forwards through the session with the destination, and those through the sessions of peers
+/// that connect here. One that names no node goes to the destination.
+fn divide(
+    forwards: Vec<ForwardEntry>,
+    far: Option<Name>,
+    listens: bool,
+) -> (Vec<ForwardEntry>, Vec<ForwardEntry>) {
+    let (Some(far), true) = (&far, listens) else {
+        return if far.is_some() { (forwards, Vec::new()) } else { (Vec::new(), forwards) };
+    };
+    forwards.into_iter().partition(|forward| forward.node().is_none_or(|node| node == far.as_str()))
+}

@@ -1,0 +1,214 @@
+//! A node: what its configuration declares runs in one process, on one state folder, behind one
+//! status socket.
+
+use crate::adopted::Adopted;
+use crate::centre::{self, Centre, CentreShared};
+use crate::fault::Fault;
+use crate::services;
+use crate::station::{self, Station, StationShared};
+use crate::status::{NodeStatus, StatusReply, StatusRequest, StatusServer};
+use skyhaul_config::{NodeConfig, StationConfig};
+use skyhaul_net::Clock;
+use skyhaul_store::{Disk, RealDisk};
+use skyhaul_units::Duration;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How a node runs, beside its configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// When it ends by itself.
+    pub until: Until,
+    /// The check symbols of channels.
+    pub check_symbols: KeptSymbols,
+}
+
+/// When a node ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Never.
+    Stopped,
+    /// When all inputs are exhausted and the destination has everything in custody.
+    Sent,
+}
+
+/// Which channels also send their Reed-Solomon check symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptSymbols {
+    /// Those whose configuration says so.
+    AsConfigured,
+    /// All of them.
+    All,
+}
+
+/// What the process asks of its node.
+#[derive(Debug, Clone, Copy)]
+pub struct Signals<'a> {
+    /// The node is to end.
+    pub stop: &'a AtomicBool,
+    /// The configuration is to be read again.
+    pub reload: &'a AtomicBool,
+}
+
+/// Signals, and whether everything is sent, are checked this often.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the node of `config`, which was read from `file`, until it is told to end.
+///
+/// # Errors
+/// The node cannot start, or cannot go on; what it has captured or receipted is on its disk.
+pub fn run(
+    config: &NodeConfig,
+    file: PathBuf,
+    options: Options,
+    signals: Signals<'_>,
+) -> Result<(), Fault> {
+    let mut node = Node::start(config, file, options)?;
+    while !signals.stop.load(Ordering::Relaxed) && !node.is_ending() {
+        node.pause();
+        if signals.reload.swap(false, Ordering::Relaxed) {
+            node.reload();
+        }
+        if options.until == Until::Sent && node.station.as_ref().is_none_or(Station::is_sent) {
+            break;
+        }
+    }
+    node.end()
+}
+
+/// A node that runs.
+struct Node {
+    file: PathBuf,
+    station: Option<Station>,
+    centre: Option<Centre>,
+    server: StatusServer,
+}
+
+impl Node {
+    fn start(config: &NodeConfig, file: PathBuf, options: Options) -> Result<Self, Fault> {
+        let clock = Clock::start();
+        let state = &config.node.state;
+        services::make_state_folder(state)?;
+        let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let centre = config.centre.as_deref();
+        let centre = centre.map(|centre| Centre::start(centre, disk.clone(), clock)).transpose()?;
+        let start = |written: &StationConfig| {
+            let mut config = written.clone();
+            for channel in &mut config.channel {
+                channel.keep_check_symbols |= options.check_symbols == KeptSymbols::All;
+            }
+            Station::start(&config, written.clone(), disk.clone(), clock)
+        };
+        let station = config.station.as_deref().map(start).transpose()?;
+        let parts = Parts {
+            station: station.as_ref().map(Station::shared).cloned(),
+            centre: centre.as_ref().map(Centre::shared).cloned(),
+        };
+        let server =
+            StatusServer::start(&config.node.status_socket(), move |request| parts.reply(request))?;
+        Ok(Self { file, station, centre, server })
+    }
+
+    /// Whether a part of it cannot go on.
+    fn is_ending(&self) -> bool {
+        self.station.as_ref().is_some_and(|part| part.shared().shutdown.is_requested())
+            || self.centre.as_ref().is_some_and(|part| part.shared().shutdown.is_requested())
+    }
+
+    fn pause(&self) {
+        match (&self.station, &self.centre) {
+            (Some(station), _) => station.shared().shutdown.pause(LOOK),
+            (None, Some(centre)) => centre.shared().shutdown.pause(LOOK),
+            (None, None) => {}
+        }
+    }
+
+    /// Reads the configuration again. A file with an error changes nothing.
+    fn reload(&mut self) {
+        let read = skyhaul_config::load(&self.file).map_err(|error| error.to_string());
+        match read.and_then(|new| self.adopt(new)) {
+            Ok(Adopted { changes, waits }) => {
+                for what in waits {
+                    tracing::warn!(
+                        "{what} cannot change while the node runs: restart the node to apply it"
+                    );
+                }
+                if changes.is_empty() {
+                    tracing::info!("configuration reloaded: no changes");
+                } else {
+                    tracing::info!("configuration reloaded: {}", changes.join("; "));
+                }
+            }
+            Err(error) => {
+                tracing::error!("configuration reload failed, the old one stays in force: {error}")
+            }
+        }
+    }
+
+    fn adopt(&mut self, new: NodeConfig) -> Result<Adopted, String> {
+        let mut all = Adopted::default();
+        let centre = match (&mut self.centre, new.centre) {
+            (Some(centre), Some(new)) => centre.adopt(*new)?,
+            (None, None) => Adopted::default(),
+            (_, _) => Adopted::waiting("[[listen]] (the first, or the last)"),
+        };
+        let station = match (&mut self.station, new.station) {
+            (Some(station), Some(new)) => station.adopt(*new)?,
+            (None, None) => Adopted::default(),
+            (_, _) => Adopted::waiting("[[destination]]"),
+        };
+        for part in [centre, station] {
+            all.changes.extend(part.changes);
+            let other = |what: &String| !all.waits.contains(what);
+            let waits: Vec<String> = part.waits.into_iter().filter(other).collect();
+            all.waits.extend(waits);
+        }
+        Ok(all)
+    }
+
+    /// Ends its parts: first what sends, so that what still arrives is kept.
+    fn end(self) -> Result<(), Fault> {
+        let station = self.station.map_or(Ok(()), Station::end);
+        let centre = self.centre.map_or(Ok(()), Centre::end);
+        drop(self.server);
+        station.and(centre)
+    }
+}
+
+/// What the status socket answers from.
+struct Parts {
+    station: Option<Arc<StationShared>>,
+    centre: Option<Arc<CentreShared>>,
+}
+
+impl Parts {
+    fn reply(&self, request: StatusRequest) -> StatusReply {
+        let refused = |what: &str, help: &str| {
+            StatusReply::Answer(Err(Fault::configuration(what, "the status socket", help)).into())
+        };
+        match request {
+            StatusRequest::Status => StatusReply::Status(Box::new(NodeStatus {
+                station: self.station.as_ref().map(|shared| shared.status()),
+                centre: self.centre.as_ref().map(|shared| shared.status()),
+            })),
+            StatusRequest::Gaps | StatusRequest::AskGaps(_) => match &self.centre {
+                Some(shared) => centre::answer(shared, request),
+                None => refused(
+                    "a node that receives nothing has no list of gaps",
+                    "ask the node that the contacts go to",
+                ),
+            },
+            StatusRequest::AddPath { .. }
+            | StatusRequest::RemovePath { .. }
+            | StatusRequest::HintPath { .. } => match &self.station {
+                Some(shared) => station::obey(shared, request),
+                None => refused(
+                    "a node without a destination has no paths",
+                    "send the command to the node that sends",
+                ),
+            },
+        }
+    }
+}
