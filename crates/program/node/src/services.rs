@@ -260,7 +260,7 @@ pub fn endpoint(
 /// TLS over TCP, at `place`.
 pub fn over_tcp(config: TcpConfig, place: &str) -> Result<TcpEndpoint, Fault> {
     TcpEndpoint::open(config).map_err(|error| {
-        let help = "stop the program that uses the port, or write `tcp = false` under [listen]";
+        let help = "stop the program that uses the port, or write `tcp = false` under [[listen]]";
         Fault::environment(format!("the TCP port cannot be used ({error})"), place, help)
     })
 }

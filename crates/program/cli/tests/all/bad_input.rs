@@ -269,7 +269,7 @@ fn live_packets_that_cannot_be_sent_are_named_with_their_line() {
         ("to = \"127.0.0.1:9\"\n".to_owned(), "`127.0.0.1:9` is not a target for packets"),
         (format!("{to}apids = \"9-3\"\n"), "`9-3` is not a list of applications"),
         (format!("{to}rate = \"0 bit/s\"\n"), "a rate of zero sends nothing"),
-        (format!("{to}[[live]]\n").repeat(16) + to, "the centre has 17 [[live]] tables"),
+        (format!("{to}[[live]]\n").repeat(16) + to, "there are 17 [[live]] tables"),
     ] {
         bench.write("wrong.toml", format!("{centre}[[live]]\n{table}").as_bytes());
         bench.refused(&["config", "check", "wrong.toml"], 2, part, "wrong.toml");
@@ -405,7 +405,7 @@ fn keys_and_names_that_do_not_match_are_reported_at_both_ends() {
     let station = bench.station(&address);
     let output = bench.run(&["config", "check", "--connect", "station.toml"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("the centre answers, round trip "));
+    assert!(text(&output.stdout).contains("centre-1 answers, round trip "));
 
     let other = bench.fingerprint("other.key");
     let check = ["config", "check", "--connect", "wrong.toml"];
@@ -450,7 +450,7 @@ fn a_centre_that_does_not_answer_is_reported_in_time() {
     bench.refused(
         &["config", "check", "--connect", "centre.toml"],
         2,
-        "this is a centre's configuration",
+        "the node has no destination to connect to",
         "centre.toml",
     );
 }

@@ -27,9 +27,10 @@ fn a_wrong_configuration_is_reported_in_one_sentence() {
     assert_refused(&unknown, 2, &["unknown key `port`", "node.toml:3", "`bind`"]);
     let absent = skyhaul(&["config", "check", "absent.toml"], folder.path());
     assert_refused(&absent, 2, &["cannot be read", "absent.toml", "existing file"]);
-    std::fs::write(folder.path().join("empty.toml"), "").unwrap();
+    let idle = "[node]\nname = \"n\"\nkey = \"n.key\"\nstate = \"state\"\n";
+    std::fs::write(folder.path().join("idle.toml"), idle).unwrap();
     assert_refused(
-        &skyhaul(&["config", "check", "empty.toml"], folder.path()),
+        &skyhaul(&["config", "check", "idle.toml"], folder.path()),
         2,
         &["neither", "[[listen]]"],
     );

@@ -195,6 +195,6 @@ fn inputs_that_contradict_each_other_are_refused_with_the_line() {
     ] {
         site.write(&format!("[[channel]]\nname = \"x\"\n{inputs}\n"));
         let checked = run(&["config", "check", "station.toml"], site.folder());
-        assert_refused(&checked, 2, &["channel `x`", words, "station.toml:9"]);
+        assert_refused(&checked, 2, &["channel `x`", words, "station.toml:11"]);
     }
 }
