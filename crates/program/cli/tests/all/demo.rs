@@ -129,7 +129,9 @@ fn playing(folder: &Path) -> (Running, Vec<(String, u32)>) {
     let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
     let named = |pid: &str| {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
-        (line.split('\0').nth(1).unwrap_or_default().to_owned(), pid.parse().unwrap())
+        let file = line.split('\0').find(|argument| argument.ends_with(".toml"));
+        let name = file.and_then(|file| Path::new(file).file_stem()?.to_str());
+        (name.unwrap_or_default().to_owned(), pid.parse().unwrap())
     };
     (running, children.split_whitespace().map(named).collect())
 }

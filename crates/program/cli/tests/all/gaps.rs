@@ -219,7 +219,11 @@ fn without_a_recording_the_centre_says_why_frames_stay_missing_also_after_a_kill
     let why = said["gaps"][0]["why"].as_str().unwrap();
     assert!(why.contains("no recording") && why.contains("record_raw"), "{why}");
     let asked = run(&["gaps", "--config", "station.toml"], site.folder());
-    assert!(text(&asked.stderr).contains("ask the node that the contacts go to"), "{}", text(&asked.stderr));
+    assert!(
+        text(&asked.stderr).contains("ask the node that the contacts go to"),
+        "{}",
+        text(&asked.stderr)
+    );
     let asked =
         run(&["gaps", "ask", "--config", "centre.toml", "--station", "nobody"], site.folder());
     assert_eq!(asked.status.code(), Some(2));

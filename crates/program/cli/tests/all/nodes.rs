@@ -1,10 +1,15 @@
 //! The commands that run nodes and query them: what they do, what they refuse, and their messages.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
-use crate::support::process::{Running, run};
+use crate::support::node;
+use crate::support::patience::until;
+use crate::support::process::{Running, run, text};
 use crate::support::refusal::assert_refused;
 use crate::support::site::{Site, channel};
 use rustix::process::Signal;
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::Path;
 
 const CENTRE: &str = "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n
 [[listen]]\nbind = \"127.0.0.1:0\"\n\n[products]\ndir = \"products\"\n";
@@ -71,4 +76,71 @@ fn status_shows_contact_times_and_repeats_while_it_is_watched() {
     }
     watching.signal(Signal::INT);
     assert_eq!(watching.end().code, Some(0));
+}
+
+/// One process between two others: it receives from one and sends its own captures to the other.
+#[test]
+fn one_node_captures_sends_receives_and_makes_products() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let key =
+        |name: &str| text(&run(&["keygen", &format!("{name}.key")], at).stdout).trim().to_owned();
+    let keys = [key("far"), key("both"), key("end")];
+    let [far, both, end] = ["far", "both", "end"].map(|name| (name, node::free_address()));
+    let head = |name: &str| node::table(name, Path::new(name));
+    let peer = |(name, address): (&str, SocketAddr), key: &str| {
+        format!(
+            "[[peer]]\nname = \"{name}\"\naddresses = [\"{address}\"]\nfingerprints = \
+             [\"{key}\"]\n"
+        )
+    };
+    let listens = |address: SocketAddr, who: &str| {
+        format!(
+            "[[listen]]\nbind = \"{address}\"\npeers = [\"{who}\"]\n[products]\ndir = \
+             \"{who}-products\"\n"
+        )
+    };
+    let sends = |to: &str| format!("[[destination]]\nto = \"node:{to}\"\n{}", channel(""));
+    let files = [
+        (far.0, peer(both, &keys[1]) + &sends("both")),
+        (
+            both.0,
+            peer(far, &keys[0]) + &peer(end, &keys[2]) + &listens(both.1, "far") + &sends("end"),
+        ),
+        (end.0, peer(both, &keys[1]) + &listens(end.1, "both")),
+    ];
+    for (name, tables) in &files {
+        std::fs::write(at.join(format!("{name}.toml")), head(name) + tables).unwrap();
+    }
+    let checked = text(&run(&["config", "check", "both.toml"], at).stdout);
+    for part in ["node both\n", "  sends to   end at", "  listens    on", ", for far\n"] {
+        assert!(checked.contains(part), "{checked}");
+    }
+    let _nodes = ["end", "both", "far"].map(|name| node::start(name, at, &[]));
+    let status = |name: &str| -> Value {
+        let answer = run(&["status", "--config", &format!("{name}.toml"), "--json"], at);
+        serde_json::from_slice(&answer.stdout).unwrap_or_default()
+    };
+    let is_done = |name: &str| {
+        let contacts = status(name)["centre"]["contacts"].as_array().cloned().unwrap_or_default();
+        contacts.iter().any(|contact| contact["state"] == "done")
+    };
+    until(
+        || (is_done("both") && is_done("end")).then_some(()),
+        || format!("{:#} {:#}", status("both"), status("end")),
+    );
+    let (both, end) = (status("both"), status("end"));
+    let contact = &both["centre"]["contacts"][0];
+    assert!(contact["frames"].as_u64().unwrap() > 500, "{both:#}");
+    for other in [&both["station"]["contacts"][0], &end["centre"]["contacts"][0]] {
+        assert_eq!(other["frames"], contact["frames"], "{both:#} {end:#}");
+    }
+    let shown = text(&run(&["status", "--config", "both.toml"], at).stdout);
+    assert!(shown.contains("station both") && shown.contains("centre both"), "{shown}");
+    let paths = run(&["path", "list", "--config", "both.toml"], at);
+    assert!(paths.status.success() && text(&paths.stdout).contains("path-1"));
+    let none = run(&["path", "list", "--config", "end.toml"], at);
+    assert_refused(&none, 2, &["without a destination has no paths", "ask the node that sends"]);
+    let made = |who: &str| std::fs::read_dir(at.join(format!("{who}-products"))).unwrap().count();
+    assert!(made("far") > 0 && made("far") == made("both"), "the same capture, the same products");
 }

@@ -207,7 +207,7 @@ fn a_centre_accepts_and_disconnects_stations_when_its_configuration_changes() {
         .unwrap();
     site.signal(Node::Centre, Signal::HUP);
     site.logged(Node::Centre, "peer station added");
-    site.logged(Node::Centre, "`sync_interval` in [store] cannot change while the centre runs");
+    site.logged(Node::Centre, "`sync_interval` in [store] cannot change while the node runs");
     site.station("station that is connected", is(LineState::Open));
     let mut player = player(&mut site);
     play(&mut player);
