@@ -107,7 +107,7 @@ pub enum Command {
     /// Plays it with its original timing or at any rate.
     Replay(replay::Replay),
     /// Runs a node: captures, sends, receives, makes products, as its file says.
-    Run(run::Run),
+    Run(run::RunNode),
     /// Shows the state of a running node.
     Status(status::Status),
     /// Carries a constant-rate stream: VDIF, Mark 5B, datagrams.

@@ -1,13 +1,12 @@
 //! `nodes.toml`: the address book of the command line, and changes to it that keep its comments.
 
 use crate::error::ConfigError;
-use crate::name::{HostPort, Name};
-use crate::peer::PeerKey;
+use crate::name::Name;
+use crate::peer_address::PeerAddresses;
+use crate::peer_key::PeerKeys;
 use crate::section::{ConfigTable, section};
-use skyhaul_quic::Fingerprint;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::str::FromStr;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
 section! {
@@ -20,93 +19,15 @@ section! {
         /// Where the node can be reached: hosts with ports, up to 16. A session uses all of them.
         /// A command that needs another port takes `NAME:PORT`. None for a node that only connects
         /// to this one.
-        addresses: BookAddresses => "[]",
+        addresses: PeerAddresses => "[]",
         /// The fingerprints of its public key, as `skyhaul keygen` prints them there: 1 to 8, of
         /// which each is accepted. Two while a key is replaced.
-        fingerprints: BookKeys => required,
+        fingerprints: PeerKeys => required,
     }
 }
 
 /// The tables of `nodes.toml`.
 pub(super) const TABLES: &[ConfigTable] = &[BookPeer::TABLE];
-
-/// Where a node can be reached.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BookAddresses(Vec<HostPort>);
-
-/// The keys of a node, at least one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BookKeys(Vec<Fingerprint>);
-
-impl BookAddresses {
-    /// Of these, without repetition.
-    ///
-    /// # Errors
-    /// There are more than 16.
-    pub fn new(addresses: Vec<HostPort>) -> Result<Self, String> {
-        let mut unique: Vec<HostPort> = Vec::new();
-        for address in addresses {
-            if !unique.contains(&address) {
-                unique.push(address);
-            }
-        }
-        match unique.len() {
-            0..=ADDRESSES_MAX => Ok(Self(unique)),
-            many => Err(format!("there are {many} addresses; write at most {ADDRESSES_MAX}")),
-        }
-    }
-
-    /// In the order of the file.
-    pub fn iter(&self) -> std::slice::Iter<'_, HostPort> {
-        self.0.iter()
-    }
-}
-
-impl BookKeys {
-    /// Of these, without repetition.
-    ///
-    /// # Errors
-    /// There is none, or there are more than 8.
-    pub fn new(keys: Vec<Fingerprint>) -> Result<Self, String> {
-        let mut known = BTreeSet::new();
-        let unique: Vec<Fingerprint> = keys.into_iter().filter(|key| known.insert(*key)).collect();
-        match unique.len() {
-            0 => Err("there is no fingerprint; write the one that `skyhaul keygen FILE --show` \
-                      prints at that node"
-                .to_owned()),
-            1..=KEYS_MAX => Ok(Self(unique)),
-            many => Err(format!("there are {many} fingerprints; write at most {KEYS_MAX}")),
-        }
-    }
-
-    /// In the order of the file.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Fingerprint> {
-        self.0.iter().copied()
-    }
-}
-
-impl FromStr for BookAddresses {
-    type Err = &'static str;
-
-    /// The default of the key alone: a file writes an array.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "[]" { Ok(Self::default()) } else { Err("an array of addresses") }
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for BookAddresses {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::new(Vec::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for BookKeys {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let keys: Vec<PeerKey> = Vec::deserialize(deserializer)?;
-        let keys = keys.into_iter().map(PeerKey::fingerprint).collect();
-        Self::new(keys).map_err(serde::de::Error::custom)
-    }
-}
 
 /// One file of the address book: its peers, and its text with the comments.
 #[derive(Debug, Clone, Default)]
@@ -330,10 +251,6 @@ fn written(peer: &BookPeer) -> Table {
 
 /// Nodes of a file: those of a large organisation.
 const PEERS_MAX: usize = 1024;
-/// As many paths as a program gives a session.
-const ADDRESSES_MAX: usize = 16;
-/// The current key, the next, and some that were not removed.
-const KEYS_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -352,8 +269,8 @@ mod tests {
         let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
         BookPeer {
             name: name.parse().unwrap(),
-            addresses: BookAddresses::new(addresses).unwrap(),
-            fingerprints: BookKeys::new(vec![KEYS[0].parse().unwrap()]).unwrap(),
+            addresses: PeerAddresses::new(addresses).unwrap(),
+            fingerprints: PeerKeys::new(vec![KEYS[0].parse().unwrap()]).unwrap(),
         }
     }
 
@@ -431,7 +348,7 @@ mod tests {
         );
         let mut new = peer("far", &["192.0.2.1:1"]);
         new.fingerprints =
-            BookKeys::new(KEYS.iter().map(|key| key.parse().unwrap()).collect()).unwrap();
+            PeerKeys::new(KEYS.iter().map(|key| key.parse().unwrap()).collect()).unwrap();
         book.replace(new).unwrap();
         let again = read(&book.text()).unwrap();
         assert_eq!(again.peers(), book.peers());

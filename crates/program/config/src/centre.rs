@@ -6,7 +6,7 @@ use crate::forwards::ForwardEntry;
 use crate::name::Mtu;
 use crate::node::Node;
 use crate::packets::Live;
-use crate::peer::{Names, PeerEntry};
+use crate::peer::{PeerEntry, PeerNames};
 use crate::products::{ProductEntry, ProductRules, Products};
 use crate::section::section;
 use crate::sending::Class;
@@ -62,7 +62,7 @@ section! {
         /// block UDP.
         tcp: bool => "true",
         /// The names of the peers that may connect here. Default: every `[[peer]]`.
-        peers: Names => optional,
+        peers: PeerNames => optional,
     }
 }
 
@@ -90,8 +90,8 @@ section! {
         receive_window: ByteCount => "64 MiB",
         /// The rate that the node may use towards each of them, counted in IP packets with their
         /// headers. Default: 5 Mbit/s if the node sends only reports and receipts. If a
-        /// `[[forward]]`, a peer's `allow` or `allow_listen`, or files that it may read let the node
-        /// send more, congestion control finds the rate.
+        /// `[[forward]]`, a peer's `allow` or `allow_listen`, or files that it may read let the
+        /// node send more, congestion control finds the rate.
         rate: Rate => optional,
     }
 }
@@ -118,7 +118,7 @@ impl CentreConfig {
         };
         let keys = |listen: &Listen| {
             let peers = self.peer.iter().filter(|peer| may(listen, peer));
-            peers.flat_map(|peer| peer.fingerprints.all()).collect()
+            peers.flat_map(|peer| peer.fingerprints.iter()).collect()
         };
         self.listen.iter().map(keys).collect()
     }

@@ -7,7 +7,6 @@ use crate::error::{ConfigError, ConfigText};
 use crate::feeds::ChannelInput;
 use crate::forwards::{FarNodes, ForwardEntry};
 use crate::mirrors::{FilesEntry, MirrorEntry};
-use crate::name::Name;
 use crate::node::Node;
 use crate::packets::Live;
 use crate::path::{LinePath, Outage};
@@ -160,8 +159,13 @@ impl NodeFile {
         self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
         self.check_forwards(config, far.as_ref())?;
         let node = self.node.clone();
-        let far_name = far.as_ref().map(|far| far.name.clone());
-        let (sent, received) = divide(core::mem::take(&mut self.forward), far_name, listens);
+        // A forward that names no node goes to the destination.
+        let is_sent = |forward: &ForwardEntry| {
+            let node = forward.node();
+            far.as_ref().is_some_and(|far| node.is_none_or(|node| node == far.name.as_str()))
+        };
+        let forwards = core::mem::take(&mut self.forward).into_iter();
+        let (sent, received) = forwards.partition(is_sent);
         let station = far.map(|far| self.station(far, sent));
         let centre = listens.then(|| self.centre(received));
         let mut config_of = NodeConfig { node, station, centre };
@@ -233,17 +237,4 @@ impl NodeFile {
             forward,
         })
     }
-}
-
-/// The forwards through the session with the destination, and those through the sessions of peers
-/// that connect here. One that names no node goes to the destination.
-fn divide(
-    forwards: Vec<ForwardEntry>,
-    far: Option<Name>,
-    listens: bool,
-) -> (Vec<ForwardEntry>, Vec<ForwardEntry>) {
-    let (Some(far), true) = (&far, listens) else {
-        return if far.is_some() { (forwards, Vec::new()) } else { (Vec::new(), forwards) };
-    };
-    forwards.into_iter().partition(|forward| forward.node().is_none_or(|node| node == far.as_str()))
 }

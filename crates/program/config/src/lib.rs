@@ -1,5 +1,5 @@
-//! The configuration of a node: what its file declares is what it does; and `nodes.toml`, the address
-//! book of the command line.
+//! The configuration of a node: what its file declares is what it does; and `nodes.toml`, the
+//! address book of the command line.
 //!
 //! Reading is parsing: a configuration that was read can be used without further checks. Unknown
 //! keys, wrong units and contradictions are refused with file, line and what to write instead. Each
@@ -41,6 +41,8 @@ mod node;
 mod packets;
 mod path;
 mod peer;
+mod peer_address;
+mod peer_key;
 mod products;
 mod refill;
 mod section;
@@ -51,7 +53,7 @@ mod streams;
 mod sync;
 mod time;
 
-pub use book::{AddressBook, BookAddresses, BookChangeError, BookKeys, BookPeer};
+pub use book::{AddressBook, BookChangeError, BookPeer};
 pub use centre::{CentreConfig, Listen, SessionLimits, Store};
 pub use channel::{Channel, Compress, MissionRef};
 pub use delivery::{Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, ExpeditedEntry};
@@ -64,7 +66,9 @@ pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
 pub use packets::{Live, LiveTarget, LiveTargetError};
 pub use path::{LinePath, Outage, Outages, Transport};
-pub use peer::{Addresses, DestinationEntry, Names, PeerEntry, PeerKey, PeerKeys, Place};
+pub use peer::{DestinationEntry, DestinationPlace, PeerEntry, PeerNames};
+pub use peer_address::PeerAddresses;
+pub use peer_key::{PeerKey, PeerKeys};
 pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, ProductWindow, Products};
 pub use refill::Refill;
 pub use section::{ConfigKey, ConfigTable, Presence};

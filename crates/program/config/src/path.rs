@@ -19,7 +19,8 @@ section! {
         /// Its network interface, in place of `local`: the path uses the interface's address of the
         /// remote's family.
         interface: InterfaceName => optional,
-        /// The destination's host and port on this path. Default: the `addresses` of its `[[peer]]`.
+        /// The destination's host and port on this path. Default: the `addresses` of its
+        /// `[[peer]]`.
         remote: HostPort => optional,
         /// The transport protocol: `udp`; `tcp`, where UDP is blocked; or `auto`: UDP, and TCP at
         /// the same host and port while UDP gets no answer.

@@ -3,11 +3,12 @@
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::forwards::ForwardRules;
 use crate::mirrors::FilesEntry;
-use crate::name::{HostPort, Name, from_text};
+use crate::name::{Name, from_text};
+use crate::peer_address::PeerAddresses;
+use crate::peer_key::PeerKeys;
 use crate::section::section;
 use crate::streams::StreamsEntry;
 use skyhaul_forward_io::FarRules;
-use skyhaul_quic::{Fingerprint, FingerprintError};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::str::FromStr;
@@ -20,16 +21,16 @@ section! {
         name: Name => required,
         /// Its hosts and ports, such as `["centre.example.org:4700"]`. A node that is called needs
         /// one; if an address does not answer, the next one is tried.
-        addresses: Addresses => "[]",
-        /// The fingerprints of its public key, as `skyhaul keygen` prints them there. Several, while
-        /// its key is exchanged: each is accepted.
+        addresses: PeerAddresses => "[]",
+        /// The fingerprints of its public key, as `skyhaul keygen` prints them there. Several,
+        /// while its key is exchanged: each is accepted.
         fingerprints: PeerKeys => required,
         /// Targets to which this node connects for forwards of the peer: addresses, networks or a
         /// name, with ports, such as `["10.0.0.0/8:6000-6010"]`; with the prefix `udp:` for
         /// datagrams; or `unix:/path`.
         allow: ForwardRules => "[]",
-        /// Addresses on which this node listens for forwards of the peer: addresses or networks with
-        /// ports, or a socket file.
+        /// Addresses on which this node listens for forwards of the peer: addresses or networks
+        /// with ports, or a socket file.
         allow_listen: ForwardRules => "[]",
         /// Its rights to files of this node: a table `[peer.files]`. Default: none.
         files: FilesEntry => optional,
@@ -43,97 +44,22 @@ section! {
     /// version.
     "[[destination]]" DestinationEntry {
         /// `node:NAME`: the `[[peer]]` of this name. It needs an address.
-        to: Place => required,
-    }
-}
-
-/// The fingerprint of another node's public key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PeerKey(Fingerprint);
-
-impl PeerKey {
-    /// As the path's set-up takes it.
-    pub const fn fingerprint(self) -> Fingerprint {
-        self.0
-    }
-}
-
-impl FromStr for PeerKey {
-    type Err = FingerprintError;
-    fn from_str(text: &str) -> Result<Self, FingerprintError> {
-        text.parse().map(Self)
-    }
-}
-impl std::fmt::Display for PeerKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-from_text!(PeerKey);
-
-/// The keys of a peer, at least one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeerKeys(Vec<PeerKey>);
-
-impl PeerKeys {
-    /// All of them, in the order of the file.
-    pub fn all(&self) -> impl Iterator<Item = Fingerprint> + '_ {
-        self.0.iter().map(|key| key.fingerprint())
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for PeerKeys {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let keys = <Vec<PeerKey> as serde::Deserialize>::deserialize(deserializer)?;
-        if keys.is_empty() || keys.len() > MAX_KEYS {
-            let count = keys.len();
-            return Err(serde::de::Error::custom(format!(
-                "a peer has {count} fingerprints; write 1 to {MAX_KEYS}"
-            )));
-        }
-        Ok(Self(keys))
-    }
-}
-
-/// The addresses of a peer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Addresses(pub Vec<HostPort>);
-
-impl<'de> serde::Deserialize<'de> for Addresses {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let addresses = <Vec<HostPort> as serde::Deserialize>::deserialize(deserializer)?;
-        if addresses.len() > MAX_ADDRESSES {
-            let count = addresses.len();
-            return Err(serde::de::Error::custom(format!(
-                "a peer has {count} addresses; write at most {MAX_ADDRESSES}"
-            )));
-        }
-        Ok(Self(addresses))
-    }
-}
-
-impl FromStr for Addresses {
-    type Err = &'static str;
-
-    /// The default of the key alone: a file writes an array.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "[]" { Ok(Self::default()) } else { Err("an array of addresses") }
+        to: DestinationPlace => required,
     }
 }
 
 /// Names of peers.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-pub struct Names(pub Vec<Name>);
+pub struct PeerNames(pub Vec<Name>);
 
 /// What a destination is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum DestinationPlace {
     /// Another node, by the name of its `[[peer]]`.
     Node(Name),
 }
 
-impl FromStr for Place {
+impl FromStr for DestinationPlace {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text.strip_prefix("node:").map(str::parse) {
@@ -143,14 +69,14 @@ impl FromStr for Place {
         }
     }
 }
-impl std::fmt::Display for Place {
+impl std::fmt::Display for DestinationPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self::Node(name) = self;
         write!(f, "node:{name}")
     }
 }
 
-from_text!(Place);
+from_text!(DestinationPlace);
 
 impl PeerEntry {
     /// What the peer may have this node do.
@@ -175,7 +101,7 @@ pub(super) fn check(config: ConfigText<'_>, peers: &[PeerEntry]) -> Result<(), C
         if !names.insert(&peer.name) {
             return Err(ConfigError::twice(config.text, config.file, "peer", peer.name.as_str()));
         }
-        for key in &peer.fingerprints.0 {
+        for key in peer.fingerprints.iter() {
             if !keys.insert(key) {
                 let key = key.to_string();
                 return Err(ConfigError::twice(config.text, config.file, "fingerprint", &key));
@@ -198,7 +124,7 @@ pub(super) fn destination(
         return Err(ConfigError::many(config, HEADING, destinations.len(), 1));
     }
     let place = KeyPlace { heading: HEADING, nth: 0, key: "to" };
-    let Place::Node(name) = &first.to;
+    let DestinationPlace::Node(name) = &first.to;
     if name == own {
         let what = format!("the destination `{name}` is this node");
         return Err(ConfigError::at(config, place, what, "name the [[peer]] that gets the data"));
@@ -208,7 +134,7 @@ pub(super) fn destination(
         let help = "add a [[peer]] with this name, its addresses and fingerprints";
         return Err(ConfigError::at(config, place, what, help));
     };
-    if peer.addresses.0.is_empty() {
+    if peer.addresses.iter().next().is_none() {
         let what = format!("the peer `{name}` of the destination has no address");
         let help = format!("add `addresses = [\"HOST:PORT\"]` to the [[peer]] `{name}`");
         return Err(ConfigError::at(config, place, what, &help));
@@ -218,8 +144,4 @@ pub(super) fn destination(
 
 /// A node serves a network of nodes; each costs a session's memory while it is connected.
 const MAX_PEERS: usize = 256;
-/// Keys of one node while they are exchanged: the old, the new and a spare one.
-const MAX_KEYS: usize = 8;
-/// Addresses of one node: its interfaces and names.
-const MAX_ADDRESSES: usize = 8;
 const HEADING: &str = "[[peer]]";

@@ -70,7 +70,10 @@ fn a_station_gets_defaults_and_paths_from_its_own_folder() {
     assert_eq!(config.node.key, Path::new("/etc/skyhaul/station.key"));
     assert_eq!(config.node.status_socket(), Path::new("/etc/skyhaul/state/status.sock"));
     assert_eq!(config.missions, [Path::new("/etc/skyhaul/missions")]);
-    assert_eq!(config.centre.addresses.0[0].to_string(), "centre.example.org:4700");
+    assert_eq!(
+        config.centre.addresses.iter().next().unwrap().to_string(),
+        "centre.example.org:4700"
+    );
     assert_eq!(config.line.rate, Some(Rate::from_mbps(93)));
     assert_eq!(config.line.mtu.size(), ByteCount::new(1500));
     assert_eq!(config.spool.sync_interval, Duration::from_millis(100));
@@ -116,7 +119,9 @@ fn a_wrong_unit_is_refused_with_the_right_form() {
 
 #[test]
 fn a_missing_key_names_itself_and_its_table() {
-    let error = refused(&STATION.replace("fingerprints = [\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n", ""));
+    let is_key = |line: &&str| line.starts_with("fingerprints");
+    let without: Vec<&str> = STATION.lines().filter(|line| !is_key(line)).collect();
+    let error = refused(&without.join("\n"));
     assert!(error.what().contains("`fingerprints` is missing"), "{error}");
     assert_eq!(error.line(), Some(9), "{error}");
 }
@@ -159,7 +164,7 @@ fn a_node_may_send_and_receive_and_one_that_would_do_neither_is_refused() {
     let forwards = "[[forward]]\nsocks = \"1080\"\n[[forward]]\nsocks = \"1081=station-1\"\n";
     let both = parse(&format!("{relay}{forwards}"), Path::new("node.toml")).unwrap();
     let (sends, receives) = (both.station.unwrap(), both.centre.unwrap());
-    assert!(sends.channel.is_empty() && sends.centre.addresses.0.len() == 2);
+    assert!(sends.channel.is_empty() && sends.centre.addresses.iter().len() == 2);
     assert_eq!((sends.forward.len(), receives.forward.len()), (1, 1));
     assert_eq!(receives.forward[0].node(), Some("station-1"));
     let bare = centre(&CENTRE.replace("[products]\ndir = \"products\"\n", ""));
@@ -200,10 +205,11 @@ fn destinations_and_listens_name_peers_that_are_there() {
     assert!(own.what().contains("has the name of this node"), "{own}");
     let none =
         told("[\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]", "[]");
-    assert!(none.what().contains("a peer has 0 fingerprints"), "{none}");
+    assert!(none.what().contains("there is no fingerprint"), "{none}");
 
     let listen = |keys: &str| CENTRE.replace("bind = \"0.0.0.0:4700\"", keys);
-    let two = "bind = \"192.0.2.1:4700\"\npeers = [\"station-1\"]\n[[listen]]\nbind = \"10.0.0.1:4700\"\n\
+    let two = "bind = \"192.0.2.1:4700\"\npeers = [\"station-1\"]\n[[listen]]\n\
+    bind = \"10.0.0.1:4700\"\n\
                peers = []";
     let apart = centre(&listen(two)).trusted();
     assert_eq!((apart.len(), apart[0].len(), apart[1].len()), (2, 1, 0));
@@ -262,7 +268,7 @@ fn an_absent_or_oversized_file_is_named() {
 
 #[test]
 fn every_default_is_in_the_reference() {
-    for table in reference() {
+    for table in reference().into_iter().flat_map(|(_, tables)| tables) {
         assert!(!table.keys.is_empty() && !table.meaning.is_empty());
         assert!(
             table.keys.iter().all(|key| key.meaning.trim().ends_with('.')),

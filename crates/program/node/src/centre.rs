@@ -170,7 +170,7 @@ fn peers(
             Fault::configuration(error.to_string(), "[[peer]]", "give the peer another name")
         })?;
         let admitted = AdmittedStation { name, place, rules: Arc::new(peer.rules()) };
-        peers.extend(peer.fingerprints.all().map(|key| (key, admitted.clone())));
+        peers.extend(peer.fingerprints.iter().map(|key| (key, admitted.clone())));
     }
     Ok(peers)
 }
@@ -198,7 +198,7 @@ fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>,
             classes: classes.clone(),
         };
         let name = peer.name.to_string();
-        roots.extend(peer.fingerprints.all().map(|key| (key, (name.clone(), root.clone()))));
+        roots.extend(peer.fingerprints.iter().map(|key| (key, (name.clone(), root.clone()))));
     }
     Ok(roots)
 }
@@ -222,7 +222,7 @@ fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Allowed
     };
     let mut sinks = BTreeMap::new();
     for peer in &config.peer {
-        for key in peer.fingerprints.all() {
+        for key in peer.fingerprints.iter() {
             sinks.insert(key, (peer.name.to_string(), of(peer)?));
         }
     }

@@ -186,7 +186,7 @@ fn shown(channel: &skyhaul_config::Channel) -> ChannelStatus {
 /// Opens the sockets of the configured paths.
 fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, StationPaths), Fault> {
     let identity = services::identity(&config.node)?;
-    let centre = config.centre.addresses.0.iter().map(ToString::to_string).collect();
+    let centre = config.centre.addresses.iter().map(ToString::to_string).collect();
     let opener = PathSocketOpener { identity, line: config.line.clone(), centre, clock };
     let window = if config.has_guests() { guests::window(WINDOW) } else { WINDOW };
     let mut driver: Option<Driver> = None;
@@ -313,8 +313,8 @@ fn line(
 fn centre_of(config: &StationConfig) -> CentreContact {
     CentreContact {
         name: config.centre.name.to_string(),
-        address: config.centre.addresses.0.first().map(ToString::to_string).unwrap_or_default(),
-        keys: CentreKeys::new(config.centre.fingerprints.all()),
+        address: config.centre.addresses.iter().next().map(ToString::to_string).unwrap_or_default(),
+        keys: CentreKeys::new(config.centre.fingerprints.iter()),
         rules: Arc::new(config.rules()),
     }
 }

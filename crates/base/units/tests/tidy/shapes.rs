@@ -184,4 +184,4 @@ const MAX_FIELDS: usize = 15;
 const MAX_METHODS: usize = 25;
 
 /// Structs that mirror a file, a message or a command line one to one. At most 8.
-const MIRRORS: &[&str] = &["lab::Line"];
+const MIRRORS: &[&str] = &["config::NodeFile", "lab::Line"];

@@ -127,7 +127,7 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         mirror,
         stream,
     } = station;
-    let addresses: Vec<String> = centre.addresses.0.iter().map(ToString::to_string).collect();
+    let addresses: Vec<String> = centre.addresses.iter().map(ToString::to_string).collect();
     writeln!(
         out,
         "  sends to   {} at {}, {}",
@@ -176,13 +176,13 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
 
 /// The keys of a peer, in words.
 fn keys_of(peer: &PeerEntry) -> String {
-    let keys: Vec<String> = peer.fingerprints.all().map(|key| key.to_string()).collect();
+    let keys: Vec<String> = peer.fingerprints.iter().map(|key| key.to_string()).collect();
     format!("key {}", keys.join(" or "))
 }
 
 fn write_paths(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
     for path in station.paths() {
-        let remote = path.remote.as_ref().or(station.centre.addresses.0.first());
+        let remote = path.remote.as_ref().or(station.centre.addresses.iter().next());
         let remote = remote.map(ToString::to_string).unwrap_or_default();
         let rate = path.rate.map_or(String::new(), |rate| format!(", {rate}"));
         let standby = if path.standby { ", standby" } else { "" };

@@ -4,7 +4,7 @@ mod list;
 mod test;
 
 use super::book::{self, KnownNodes};
-use skyhaul_config::{BookAddresses, BookKeys, BookPeer, HostPort};
+use skyhaul_config::{BookPeer, HostPort, PeerAddresses, PeerKeys};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_quic::Fingerprint;
 use std::io::Write;
@@ -134,8 +134,8 @@ fn merged(
     let keys = old.flat_map(|peer| peer.fingerprints.iter()).chain(keys);
     Ok(BookPeer {
         name: name.clone(),
-        addresses: BookAddresses::new(addresses.collect()).map_err(|error| usage(&error))?,
-        fingerprints: BookKeys::new(keys.collect()).map_err(|error| usage(&error))?,
+        addresses: PeerAddresses::new(addresses.collect()).map_err(|error| usage(&error))?,
+        fingerprints: PeerKeys::new(keys.collect()).map_err(|error| usage(&error))?,
     })
 }
 

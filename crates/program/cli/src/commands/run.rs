@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 Example:
   skyhaul run node.toml")]
-pub struct Run {
+pub struct RunNode {
     /// The node's configuration.
     #[arg(value_name = "FILE")]
     config: PathBuf,
@@ -35,7 +35,7 @@ pub struct Run {
 ///
 /// # Errors
 /// The configuration is wrong; a port, folder or disk refuses.
-pub fn run(command: &Run) -> Result<(), Failure> {
+pub fn run(command: &RunNode) -> Result<(), Failure> {
     let config = skyhaul_config::load(&command.config)?;
     let flags = [("--until-sent", command.until_sent)];
     let flags = flags.into_iter().chain([("--keep-check-symbols", command.keep_check_symbols)]);

@@ -46,8 +46,10 @@ fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
     let example = format!("SHA256:{}", "0123456789abcdef".repeat(4));
     let station = |key: &str, state: &str, fingerprint: &str| {
         format!(
-            "[node]\nname = \"s\"\nkey = \"{key}\"\nstate = \"{state}\"\n[[destination]]\nto = \"node:c\"\n[[peer]]\nname = \"c\"\n\
-             addresses = [\"c:4700\"]\nfingerprints = [\"{fingerprint}\"]\n[line]\nrate = \"9 Mbit/s\"\n\
+            "[node]\nname = \"s\"\nkey = \"{key}\"\nstate = \"{state}\"\n[[destination]]\n\
+            to = \"node:c\"\n[[peer]]\nname = \"c\"\n\
+             addresses = [\"c:4700\"]\nfingerprints = [\"{fingerprint}\"]\n[line]\n\
+             rate = \"9 Mbit/s\"\n\
              [[channel]]\nname = \"x\"\ninput = \"stdin\"\ndeadline = \"3600 s\"\n"
         )
     };

@@ -153,7 +153,8 @@ fn soft_symbols_of_either_convention_give_the_same_frames() {
 #[test]
 fn the_format_vita49_is_refused_for_inputs_without_packets() {
     let folder = tempfile::tempdir().unwrap();
-    let head = "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"state\"\n[[destination]]\nto = \"node:c\"\n[[peer]]\nname = \
+    let head = "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"state\"\n[[destination]]\n\
+    to = \"node:c\"\n[[peer]]\nname = \
                \"c\"\naddresses = [\"127.0.0.1:9\"]\n\
                 fingerprints = \
                 [\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n";

@@ -86,7 +86,8 @@ impl Network {
     /// Lets a station play its recording until the centre has it.
     fn play(&self, name: &str) {
         let config = format!(
-            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\n[[destination]]\nto = \"node:c\"\n[[peer]]\nname = \
+            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\n\
+            [[destination]]\nto = \"node:c\"\n[[peer]]\nname = \
             \"c\"\n\
              addresses = [\"{}\"]\nfingerprints = [\"{}\"]\n[[channel]]\nname = \"x\"\ninput = \
              \"file:{name}.dat\"\n",

@@ -66,7 +66,8 @@ impl Site {
     pub fn write_by(&self, way: &str, tables: &str) {
         let text = format!(
             "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"spool\"\n\
-             [[destination]]\nto = \"node:c\"\n[[peer]]\nname = \"c\"\naddresses = [\"{way}\"]\nfingerprints = [\"{}\"]\n{tables}",
+             [[destination]]\nto = \"node:c\"\n[[peer]]\nname = \"c\"\naddresses = [\"{way}\"]\n\
+             fingerprints = [\"{}\"]\n{tables}",
             self.key
         );
         std::fs::write(self.folder().join("station.toml"), text).unwrap();

@@ -142,7 +142,8 @@ fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const CENTRE: &str = "[node]\nname = \"centre\"\nkey = \"k\"\nstate = \"state\"\n[[listen]]\nbind = \
+    const CENTRE: &str = "[node]\nname = \"centre\"\nkey = \"k\"\nstate = \"state\"\n[[listen]]\n\
+    bind = \
                          \"127.0.0.1:4700\"\n\
         [products]\ndir = \"products\"\n";
 

@@ -104,7 +104,8 @@ mod tests {
     const STATION: &str = "[node]\nname = \"s\"\nkey = \"k\"\nstate = \"state\"\n[[peer]]\nname = \
                           \"c\"\n\
         addresses = [\"192.0.2.1:4700\"]\n\
-        fingerprints = [\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n\
+        fingerprints = [\
+        \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n\
         [[destination]]\nto = \"node:c\"\n\
         [line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"x\"\ninput = \"stdin\"\n";
 

@@ -4,6 +4,7 @@
 mod connection;
 mod forecast;
 mod health;
+mod keys;
 
 use super::lateness::{self, ForecastChange, LatenessWatch, WaitingData, in_words};
 use super::order::StationOrder;
@@ -15,20 +16,20 @@ use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
 use connection::{CentreConnection, Ending};
+pub use keys::CentreKeys;
 use skyhaul_channels::{FIRST_GUEST, SessionEnd};
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_config::LineSharing;
 use skyhaul_forward_io::FarRules;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
-use skyhaul_quic::{Fingerprint, Refusal};
+use skyhaul_quic::Refusal;
 use skyhaul_sessions::{
     AfterFailure, DialAttempt, DialFailure, SessionId, SessionManagerEvent, SocketId,
 };
 use skyhaul_store::SpoolReader;
 use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId, RefusalCause};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
-use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -43,27 +44,6 @@ pub struct CentreContact {
     pub keys: CentreKeys,
     /// What it may have this station do for applications.
     pub rules: Arc<FarRules>,
-}
-
-/// The keys of the centre: each is expected in turn, until one is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CentreKeys(VecDeque<Fingerprint>);
-
-impl CentreKeys {
-    /// At least one.
-    pub fn new(keys: impl Iterator<Item = Fingerprint>) -> Self {
-        Self(keys.collect())
-    }
-
-    /// The one that is expected.
-    pub fn current(&self) -> Fingerprint {
-        *self.0.front().expect("a configuration has at least one")
-    }
-
-    /// The far end refused, or showed another key: the next one is expected.
-    fn refused(&mut self) {
-        self.0.rotate_left(self.0.len().min(1));
-    }
 }
 
 /// Keeps the session to the centre.

@@ -22,7 +22,7 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
     let own = own(&node.key);
     let keys = |peer: &'_ PeerEntry| {
         let name = peer.name.to_string();
-        let keys: Vec<Fingerprint> = peer.fingerprints.all().collect();
+        let keys: Vec<Fingerprint> = peer.fingerprints.iter().collect();
         keys.into_iter().map(move |key| (name.clone(), key))
     };
     let peers = peers.into_iter().flat_map(keys);

@@ -2,7 +2,7 @@
 
 use crate::commands::book;
 use skyhaul_config::{
-    AddressBook, BookAddresses, BookChangeError, BookKeys, BookPeer, HostPort, Name,
+    AddressBook, BookChangeError, BookPeer, HostPort, Name, PeerAddresses, PeerKeys,
 };
 use skyhaul_exit::Failure;
 use skyhaul_node::log;
@@ -43,7 +43,7 @@ fn change(
     });
     if let Some(known) = known.cloned() {
         let all = known.addresses.iter().cloned().chain(addresses).collect();
-        let addresses = BookAddresses::new(all).unwrap_or_else(|_| known.addresses.clone());
+        let addresses = PeerAddresses::new(all).unwrap_or_else(|_| known.addresses.clone());
         let new = BookPeer { addresses, ..known.clone() };
         if new != known {
             book.replace(new.clone())?;
@@ -54,8 +54,8 @@ fn change(
     let wanted = wanted.unwrap_or_else(|| "node".parse().expect("a word is a name"));
     let peer = BookPeer {
         name: free(book, wanted),
-        addresses: BookAddresses::new(addresses).unwrap_or_default(),
-        fingerprints: BookKeys::new(vec![key]).expect("one key is possible"),
+        addresses: PeerAddresses::new(addresses).unwrap_or_default(),
+        fingerprints: PeerKeys::new(vec![key]).expect("one key is possible"),
     };
     book.add(peer.clone())?;
     Ok(peer)

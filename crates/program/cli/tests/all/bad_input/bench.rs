@@ -65,7 +65,8 @@ impl Bench {
         let fingerprint = self.fingerprint("centre.key");
         let text = format!(
             "[node]\nname = \"station-1\"\nkey = \"station.key\"\nstate = \"station-state\"\n\
-             [[destination]]\nto = \"node:centre-1\"\n[[peer]]\nname = \"centre-1\"\naddresses = [\"{centre}\"]\nfingerprints = \
+             [[destination]]\nto = \"node:centre-1\"\n[[peer]]\nname = \"centre-1\"\n\
+             addresses = [\"{centre}\"]\nfingerprints = \
              [\"{fingerprint}\"]\n\
              [line]\nrate = \"93 Mbit/s\"\nmtu = \"1500 B\"\n\
              [[channel]]\nname = \"x-band\"\ninput = \"tcp-listen:127.0.0.1:0\"\n"

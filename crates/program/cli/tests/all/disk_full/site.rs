@@ -50,7 +50,8 @@ impl Site {
         let keys = node::make_keys(home.path());
         let address = node::free_address();
         let station = format!(
-            "{}\n[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\naddresses = [\"{address}\"]\nfingerprints = [\"{}\"]\n
+            "{}\n[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\n\
+            addresses = [\"{address}\"]\nfingerprints = [\"{}\"]\n
 [line]\nrate = \"100 Mbit/s\"\n\n[spool]\nsegment_size = \"1 MiB\"\n{spool}\n\n{channels}",
             node::table("station", &states[0]),
             keys[1]

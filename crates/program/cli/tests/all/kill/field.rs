@@ -89,7 +89,8 @@ impl Field {
     /// Three new channels; what earlier ones captured may still be under way.
     pub fn begin_pass(&mut self, pass: u64) {
         let mut text = format!(
-            "{}\n[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\naddresses = [\"{}\"]\nfingerprints = \
+            "{}\n[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\n\
+            addresses = [\"{}\"]\nfingerprints = \
             [\"{}\"]\n\n[line]\nrate = \"50 Mbit/s\"\n",
             node::table("station", Path::new("station")),
             self.line,

@@ -57,7 +57,8 @@ impl Pair {
     /// Writes the station's configuration with these tables.
     pub fn station(&self, tables: &str) {
         let text = format!(
-            "{}[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\naddresses = [\"{}\"]\nfingerprints = [\"{}\"]\n[line]\nrate = \
+            "{}[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\n\
+            addresses = [\"{}\"]\nfingerprints = [\"{}\"]\n[line]\nrate = \
             \"40 Mbit/s\"\n\
              [[path]]\ntransport = \"udp\"\n{tables}",
             node::table("station", Path::new("station")),
