@@ -142,7 +142,7 @@ impl Node {
                 }
             }
             Err(error) => {
-                tracing::error!("configuration reload failed, the old one stays in force: {error}")
+                tracing::error!("configuration reload failed, the old one stays in force: {error}");
             }
         }
     }
