@@ -257,8 +257,9 @@ impl Spool {
     /// How near the end is, and what will give way then. Costs a look at each flow of each segment
     /// a destination: ask about once a second.
     pub fn pressure(&self, now: Utc) -> SpoolPressure {
-        let room = self.room.available(self.queue.size());
-        SpoolPressure { room, limit: self.room.max_size, ..self.queue.pressure(now) }
+        let size = self.queue.size();
+        let room = self.room.available(size);
+        SpoolPressure { room, limit: size + room, ..self.queue.pressure(now) }
     }
 
     /// Opens a flow for all destinations, to be settled by all: [`Subscriptions::route`] says

@@ -106,7 +106,7 @@ pub enum Command {
     ///
     /// Plays it with its original timing or at any rate.
     Replay(replay::Replay),
-    /// Runs a node: captures, sends, receives, makes products, as its file says.
+    /// Runs a node: captures, sends and receives, as its file says.
     Run(run::RunNode),
     /// Shows the state of a running node.
     Status(status::Status),

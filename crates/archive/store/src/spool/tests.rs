@@ -423,3 +423,21 @@ fn what_is_in_custody_can_be_recalled_as_long_as_it_is_kept() {
     spool.free(later(100)).unwrap();
     assert!(recall(&mut spool, NOW).len() < 6, "what is freed is gone");
 }
+
+/// The alarm compared what is left with `max_size` alone: a spool on a disk of less than a tenth of
+/// that was always nearly full.
+#[test]
+fn a_spool_on_a_disk_smaller_than_its_limit_is_nearly_full_only_when_the_disk_is() {
+    let disk = SimDisk::new(ByteCount::new(20_000));
+    let config = SpoolConfig { max_size: ByteCount::mib(1), ..config() };
+    let mut spool = Spool::open(Arc::new(disk.clone()), config, NOW, SpoolDraw([7; 24])).unwrap();
+    assert!(!spool.pressure(NOW).is_near(), "{:?}", spool.pressure(NOW));
+    let flow = spool.open_flow(NOW).unwrap();
+    fill(&mut spool, flow);
+    assert!(spool.pressure(NOW).is_near(), "{:?}", spool.pressure(NOW));
+    spool.close_flow(flow).unwrap();
+    let end = spool.queue().extent(DestinationId::FIRST, flow).unwrap().next;
+    spool.custody(DestinationId::FIRST, flow, end);
+    spool.free(later(100)).unwrap();
+    assert!(!spool.pressure(later(100)).is_near(), "{:?}", spool.pressure(later(100)));
+}

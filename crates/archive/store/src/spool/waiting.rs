@@ -92,7 +92,7 @@ pub struct DestinationBacklog {
 pub struct SpoolPressure {
     /// What may be written before anything has to give way.
     pub room: ByteCount,
-    /// What the segments may fill.
+    /// What the segments can fill: `max_size`, or less where the disk holds less.
     pub limit: ByteCount,
     /// What every destination has, and is kept for its retention.
     pub kept: ByteCount,

@@ -236,7 +236,7 @@ one_way_delay = \"20 ms\" }\n";
         .unwrap();
     let sent = inside("a")
         .args(["send", "--to", "198.18.0.2:4710", "--cc", "line", "--rate", "20 Mbit/s"])
-        .args(["--duration", "12 s", "--insecure-test", "--insecure-beyond-loopback"])
+        .args(["--duration", "30 s", "--insecure-test", "--insecure-beyond-loopback"])
         .output()
         .unwrap();
     assert!(sent.status.success(), "{}", text(&sent.stderr));

@@ -472,8 +472,11 @@ impl Several {
                     && contact.promised > Seq(place as u64)
             })
         };
+        // Where each that counts was removed once, only a shadow may have been left to wait for a
+        // record: that holds nothing.
         let mut counted = self.fars.iter().filter(|far| far.role == DestinationRole::Counted);
-        counted.any(|far| far.was_rolled_back || has(far))
+        counted.clone().all(|far| far.was_removed)
+            || counted.any(|far| far.was_rolled_back || has(far))
     }
 }
 
