@@ -1,7 +1,10 @@
-"""Sends blocks with deadlines, priorities and dependencies between two nodes; reads frames and packets as columns.
+"""Sends blocks with deadlines, priorities and dependencies between two nodes; reads frames and
+packets as columns.
 
-Every call that waits exists twice. The plain call blocks its thread: other threads go on, Ctrl-C interrupts the call, and
-``timeout`` limits it. The call with ``_async`` returns an awaitable of asyncio. docs/how-to/python.md is a tutorial.
+Every call that waits exists twice. The plain call blocks its thread: other threads go on, Ctrl-C
+interrupts the call, and
+``timeout`` limits it. The call with ``_async`` returns an awaitable of asyncio.
+docs/how-to/python.md is a tutorial.
 """
 
 from ._skyhaul import BlockId, Identity, Node, Received, Sent, Session, __version__

@@ -28,16 +28,19 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block to send. Its data is not copied, and must not change before the block has an outcome."""
+    """A block to send. Its data is not copied, and must not change before the block has an
+    outcome."""
 
     data: Buffer
-    """Any object with a contiguous buffer: bytes, memoryview, a NumPy array; 1 to 16,777,215 bytes."""
+    """Any object with a contiguous buffer: bytes, memoryview, a NumPy array; 1 to 16,777,215
+    bytes."""
     flow: int = 0
     """The flow that it belongs to. The block gets the next number of this flow."""
     deadline: float | timedelta | None = None
     """The deadline in seconds from now. None: no deadline."""
     expendable: bool = False
-    """True: given up at its deadline, and delivered as soon as it is complete. False: delivered in the order of its flow."""
+    """True: given up at its deadline, and delivered as soon as it is complete. False: delivered
+    in the order of its flow."""
     priority: int = 1
     """0 is the most important."""
     depends_on: BlockId | None = None

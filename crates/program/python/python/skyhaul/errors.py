@@ -1,4 +1,5 @@
-"""The exceptions of this package. A file that cannot be read raises an exception of Python, such as ``FileNotFoundError``."""
+"""The exceptions of this package. A file that cannot be read raises an exception of Python, such
+as ``FileNotFoundError``."""
 
 
 class Error(Exception):

@@ -1,7 +1,8 @@
 """Reads files as tables. A table is a dictionary of NumPy arrays, one for each column.
 
 ``pandas.DataFrame(table)`` accepts it.
-Arrays of numbers share the memory of the decoder, and are read-only. Only these functions need NumPy.
+Arrays of numbers share the memory of the decoder, and are read-only. Only these functions need
+NumPy.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def decode(
     """Decodes a capture file to frames and packets.
 
     The content is detected; ``mission`` (a name, or a file ending in .toml) and ``format`` (auto, bits, cadus, frames,
-    symbols, soft) are for files where detection fails. With ``data``, both tables have a column with a copy of
-    the bytes.
+    symbols, soft) are for files where detection fails. With ``data``, both tables have a column
+    with a copy of the bytes.
     """
     frames, packets, account = _skyhaul.decode(path, mission, format, data)
     return Decoded(_arrays(frames), _arrays(packets), json.loads(account))
@@ -48,15 +49,18 @@ def decode(
 def frames(
     path: str | os.PathLike[str], mission: str | None = None, format: str = "auto", *, data: bool = False
 ) -> Table:
-    """Returns the frames of a capture file. Frames that were set aside are included; their scid, vcid and count are -1."""
+    """Returns the frames of a capture file. Frames that were set aside are included; their scid,
+    vcid and count are -1."""
     return decode(path, mission, format, data=data).frames
 
 
 def packets(path: str | os.PathLike[str], mission: str | None = None, *, data: bool = False) -> Table:
     """Returns the packets of a packet file that ``skyhaul decode --packets-out`` or Level-0 wrote.
 
-    The mission defines how times are read; without ``mission``, the name of the file gives it. An encapsulation packet has
-    -1 for apid and count. If a part of the file is damaged, the other parts are read, and a DamageWarning names the place.
+    The mission defines how times are read; without ``mission``, the name of the file gives it. An
+    encapsulation packet has
+    -1 for apid and count. If a part of the file is damaged, the other parts are read, and a
+    DamageWarning names the place.
     """
     columns, told, damages = _skyhaul.packets(path, mission, data)
     if damages:
@@ -66,10 +70,11 @@ def packets(path: str | os.PathLike[str], mission: str | None = None, *, data: b
 
 
 def gaps(path: str | os.PathLike[str]) -> Table:
-    """Returns the gaps of a centre, from its state folder or from a file with the output of ``skyhaul gaps --json``.
+    """Returns the gaps of a centre, from its state folder or from a file with the output of
+    ``skyhaul gaps --json``.
 
-    A gap of frames has -1 for apid. A gap of packets has -1 for scid and missing. From a state folder, a gap that was
-    requested from a station is shown as open.
+    A gap of frames has -1 for apid. A gap of packets has -1 for scid and missing. From a state
+    folder, a gap that was requested from a station is shown as open.
     """
     if os.path.isdir(path):
         kept, damaged = _skyhaul.ledger(path)
@@ -98,9 +103,11 @@ def gaps(path: str | os.PathLike[str]) -> Table:
 
 
 def lab_results(path: str | os.PathLike[str]) -> Table:
-    """Returns the runs of experiments, from a file with the output of ``skyhaul lab run --json``. A row is a run of a cell.
+    """Returns the runs of experiments, from a file with the output of ``skyhaul lab run --json``.
+    A row is a run of a cell.
 
-    Each axis and each figure has a column. The name of a figure that is a part of another figure has a point, such as
+    Each axis and each figure has a column. The name of a figure that is a part of another figure
+    has a point, such as
     ``latency_s.p50``. A value that a run does not have is nan, or an empty text.
     """
     return _rows((_cell(outcome, cell) for outcome in _outcomes(path) for cell in outcome["cells"]), path)
