@@ -5,6 +5,7 @@ mod classes;
 mod config;
 mod decode;
 mod demo;
+mod emulate;
 mod far;
 mod files;
 mod forward;
@@ -25,7 +26,6 @@ mod perf;
 mod probe;
 mod rate;
 mod rdr;
-mod relay;
 mod replay;
 mod run;
 mod signals;
@@ -98,10 +98,10 @@ pub enum Command {
     /// Makes, explains and unpacks JPSS Raw Data Records (HDF5).
     #[command(subcommand)]
     Rdr(rdr::Rdr),
-    /// Relays UDP over an emulated line: rate, delay, loss, queue.
+    /// Passes UDP over an emulated line: rate, delay, loss, queue.
     ///
     /// Needs no root.
-    Relay(relay::RelayCommand),
+    Emulate(emulate::EmulateCommand),
     /// Plays a station's recording or a capture file.
     ///
     /// Plays it with its original timing or at any rate.
@@ -136,7 +136,7 @@ impl Command {
             | Self::Forward(_)
             | Self::Files(_)
             | Self::Stream(_)
-            | Self::Relay(_)
+            | Self::Emulate(_)
             | Self::Perf(perf::Perf::Serve(_))
             | Self::OneWay(one_way::OneWay::Receive(_)) => true,
             Self::Probe(probe) => probe.is_service(),
@@ -170,7 +170,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Perf(command) => perf::run(command, out),
         Command::Probe(command) => probe::run(command, out),
         Command::Rdr(command) => rdr::run(command, out),
-        Command::Relay(command) => relay::run(&command, out),
+        Command::Emulate(command) => emulate::run(&command, out),
         Command::Replay(command) => replay::run(&command, out),
         Command::Run(command) => run::run(&command),
         Command::Status(command) => status::run(&command, out),

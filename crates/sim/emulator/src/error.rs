@@ -43,7 +43,7 @@ pub enum EmulatorError {
     Order(String),
     /// This user is not root.
     #[error(
-        "emulated links for any program need root; run it with sudo; `skyhaul relay` emulates a \
+        "emulated links for any program need root; run it with sudo; `skyhaul emulate` emulates a \
         line for UDP programs without"
     )]
     NotRoot,

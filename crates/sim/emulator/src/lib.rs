@@ -13,7 +13,7 @@
 //! Flows can be spread over several links by their addresses and ports, as routers spread them over
 //! equal routes.
 //!
-//! [`relay`] is a UDP relay with the same model, which needs no root.
+//! [`proxy`] is a UDP proxy with the same model, which needs no root.
 //!
 //! The rest needs root, for namespaces and devices, and the command `ip`. It leaves out bridges and
 //! routers between the places; a link is one hop.
@@ -29,7 +29,7 @@ pub mod offload;
 mod order;
 pub mod packet;
 mod place;
-pub mod relay;
+pub mod proxy;
 mod status;
 
 pub use control::ControlSocket;

@@ -9,7 +9,7 @@
 //! QUIC, for tests of what lies above it, and a [`world`] is two sessions over several of them.
 //! [`flow`] runs bare congestion controllers over one bottleneck, at millions of packets a second.
 //!
-//! What it leaves out: sockets and real time (that is the relay's part), routing over several hops,
+//! What it leaves out: sockets and real time (that is the proxy's part), routing over several hops,
 //! and address translation.
 //!
 //! ```

@@ -1,7 +1,7 @@
 //! A model of one direction of one link: a policer, a drop-tail queue, a line of a rate, a delay,
 //! and what goes wrong on it.
 //!
-//! The same model stands behind the virtual-time tests and the UDP relay. It reads no clock and
+//! The same model stands behind the virtual-time tests and the UDP proxy. It reads no clock and
 //! holds whatever item the caller gives it: a byte buffer, or nothing at all. All arithmetic is in
 //! integers and all chance comes from ChaCha8 under a given seed, so that the same calls give the
 //! same deliveries on any machine.

@@ -345,7 +345,7 @@ fn ports_in_use_are_named() {
     bench.write("station.toml", station.as_bytes());
     bench.refused(&["run", "station.toml"], 3, "the channel's input cannot be opened", &tcp);
     bench.refused(
-        &["relay", "--listen", &udp, "--to", "127.0.0.1:9"],
+        &["emulate", "--listen", &udp, "--to", "127.0.0.1:9"],
         3,
         "the address is in use",
         &udp,

@@ -7,7 +7,7 @@
 use crate::support::process::Running;
 use crate::support::site::{Site, channel};
 use serde_json::Value;
-use skyhaul_emulator::relay::{Relay, RelayConfig, RelayHandle, RelayLine};
+use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig, ProxyHandle, ProxyLine};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::io::{Read, Write};
@@ -74,9 +74,9 @@ fn a_path_configured_for_tcp_uses_it_at_once() {
 /// at the same address.
 struct Changing {
     site: Site,
-    handle: RelayHandle,
+    handle: ProxyHandle,
     stop: Arc<AtomicBool>,
-    relay: Option<JoinHandle<()>>,
+    proxy: Option<JoinHandle<()>>,
 }
 
 /// So slow that a contact of a megabyte takes seconds, with a queue of a quarter of a second. With
@@ -90,13 +90,13 @@ impl Changing {
     fn new() -> Self {
         let site = Site::new();
         let way = forward_tcp_alone(site.address.clone());
-        let config = RelayConfig::new(way.parse().unwrap(), site.address.parse().unwrap(), line());
-        let mut relay = Relay::bind(config).unwrap();
-        let (handle, stop) = (relay.handle(), Arc::new(AtomicBool::new(false)));
+        let config = ProxyConfig::new(way.parse().unwrap(), site.address.parse().unwrap(), line());
+        let mut proxy = LinkProxy::bind(config).unwrap();
+        let (handle, stop) = (proxy.handle(), Arc::new(AtomicBool::new(false)));
         let stopped = stop.clone();
-        let relay = Some(std::thread::spawn(move || relay.run(&stopped).unwrap()));
+        let proxy = Some(std::thread::spawn(move || proxy.run(&stopped).unwrap()));
         site.write_by(&way, &channel(""));
-        Self { site, handle, stop, relay }
+        Self { site, handle, stop, proxy }
     }
 
     /// Returns the station when a part of the contact has been sent.
@@ -110,7 +110,7 @@ impl Changing {
     }
 
     fn change(&self, line: &LinkConfig) {
-        for direction in [RelayLine::Up, RelayLine::Down] {
+        for direction in [ProxyLine::Up, ProxyLine::Down] {
             self.handle.set(direction, line.clone());
         }
     }
@@ -132,7 +132,7 @@ impl Changing {
 impl Drop for Changing {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        drop(self.relay.take().map(JoinHandle::join));
+        drop(self.proxy.take().map(JoinHandle::join));
     }
 }
 

@@ -64,9 +64,9 @@ fn gaps(site: &Site, enough: impl Fn(&Value) -> bool) -> Value {
     until(look, || text(&run(&["gaps", "--config", "centre.toml"], site.folder()).stdout))
 }
 
-fn relay(site: &Site) -> (Running, String) {
+fn proxy(site: &Site) -> (Running, String) {
     let flags = [
-        "relay",
+        "emulate",
         "--listen",
         "127.0.0.1:0",
         "--to",
@@ -76,9 +76,9 @@ fn relay(site: &Site) -> (Running, String) {
         "--loss",
         "1 %",
     ];
-    let mut relay = Running::start(&flags, site.folder());
-    let address = relay.address();
-    (relay, address)
+    let mut proxy = Running::start(&flags, site.folder());
+    let address = proxy.address();
+    (proxy, address)
 }
 
 fn count(said: &Value, what: &str) -> u64 {
@@ -125,7 +125,7 @@ fn account(site: &Site, path: &Value) -> Value {
 fn frames_lost_at_random_are_recovered_from_the_recording_without_an_operator() {
     let mut site = Site::new();
     let (file, damaged) = downlink(site.folder(), 4_000);
-    let (_relay, way) = relay(&site);
+    let (_proxy, way) = proxy(&site);
     site.write_by(&way, &channel(&file, "record_raw = true\n"));
     let station = site.start_to_stay();
     let contact = site.centre_until(|status| {

@@ -177,12 +177,12 @@ fn files_are_served_although_nobody_reads_the_output() {
 }
 
 #[test]
-fn a_relay_goes_on_when_nobody_reads_what_it_prints() {
+fn a_proxy_goes_on_when_nobody_reads_what_it_prints() {
     let folder = tempfile::tempdir().unwrap();
     let there = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (at, to) = (free_address().to_string(), there.local_addr().unwrap().to_string());
-    let arguments = ["relay", "--listen", &at, "--to", &to];
-    let relay = Running::of(skyhaul(&arguments, folder.path()).stdout(broken()).stderr(broken()));
+    let arguments = ["emulate", "--listen", &at, "--to", &to];
+    let proxy = Running::of(skyhaul(&arguments, folder.path()).stdout(broken()).stderr(broken()));
     let here = UdpSocket::bind("127.0.0.1:0").unwrap();
     there.set_nonblocking(true).unwrap();
     let arrived = || {
@@ -191,8 +191,8 @@ fn a_relay_goes_on_when_nobody_reads_what_it_prints() {
         there.recv(&mut [0; 100]).ok()
     };
     assert_eq!(until(arrived, || "nothing came through".to_owned()), 8);
-    relay.signal(Signal::TERM);
-    assert_eq!(relay.end().code, Some(0), "told to end, it ends well");
+    proxy.signal(Signal::TERM);
+    assert_eq!(proxy.end().code, Some(0), "told to end, it ends well");
 }
 
 #[test]

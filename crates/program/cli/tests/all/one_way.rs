@@ -1,4 +1,4 @@
-//! `skyhaul one-way` as its users run it: files over loopback and a lossy relay, and what is
+//! `skyhaul one-way` as its users run it: files over loopback and a lossy proxy, and what is
 //! refused.
 
 use crate::support::process::{Running, printed, run, text};
@@ -74,18 +74,18 @@ fn files_arrive_complete_and_each_end_reports_what_it_knows() {
 #[test]
 fn files_beyond_repair_are_named_and_kept_and_completed_by_a_repetition() {
     let (folder, content) = folder(2_000_000);
-    // The relay loses far more than the sender assumes.
-    let relayed = |repeat: &str, out: &str| {
+    // The proxy loses far more than the sender assumes.
+    let proxied = |repeat: &str, out: &str| {
         let (far, address) = receiving(out, folder.path());
-        let relay = ["relay", "--listen", "127.0.0.1:0", "--to", &address, "--loss", "4%"];
-        let (_relay, by_relay) = listening(&relay, folder.path());
+        let proxy = ["emulate", "--listen", "127.0.0.1:0", "--to", &address, "--loss", "4%"];
+        let (_proxy, by_proxy) = listening(&proxy, folder.path());
         let sent = run(
             &[
                 "one-way",
                 "send",
                 "pass.bin",
                 "--to",
-                &by_relay,
+                &by_proxy,
                 "--key",
                 "pass.key",
                 "--rate",
@@ -107,7 +107,7 @@ fn files_beyond_repair_are_named_and_kept_and_completed_by_a_repetition() {
         let ended = far.end();
         (ended.code, ended.output)
     };
-    let (code, printed) = relayed("1", "once");
+    let (code, printed) = proxied("1", "once");
     assert_eq!(code, Some(1), "{printed}");
     assert!(printed.contains("pass.bin: incomplete") && printed.contains("missing: "), "{printed}");
     let partial = std::fs::read(folder.path().join("once/pass.bin.partial")).unwrap();
@@ -120,7 +120,7 @@ fn files_beyond_repair_are_named_and_kept_and_completed_by_a_repetition() {
         at = end;
     }
     assert!(at > 0 && partial[at.min(partial.len())..] == content[at..partial.len().max(at)]);
-    let (code, printed) = relayed("12", "often");
+    let (code, printed) = proxied("12", "often");
     assert_eq!(code, Some(0), "{printed}");
     assert_eq!(std::fs::read(folder.path().join("often/pass.bin")).unwrap(), content);
 }

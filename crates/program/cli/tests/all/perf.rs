@@ -5,7 +5,7 @@
 use crate::support::process::{Ended, Running, printed, run, text};
 use crate::support::refusal::{assert_misused, assert_told};
 use serde_json::Value;
-use skyhaul_emulator::relay::{Relay, RelayConfig, RelayLine};
+use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig, ProxyLine};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_units::{Duration, Probability, Rate};
 use std::net::UdpSocket;
@@ -168,26 +168,26 @@ fn a_stream_with_a_deadline_goes_over_two_paths() {
 fn a_path_with_a_long_round_trip_is_used_beside_a_path_with_a_short_one() {
     let here = Path::new(".");
     let serving = Serving::start(&["127.0.0.1:0", "--insecure-test", "--once"], here);
-    let relays =
+    let proxies =
         [("10 ms", &serving.addresses[0]), ("200 ms", &serving.addresses[1])].map(|(delay, to)| {
             let line = ["--delay", delay, "--rate", "40 Mbit/s", "--queue", "500 kB"];
-            let mut relay = Running::start(
-                &[&["relay", "--listen", "127.0.0.1:0", "--to", to], &line[..]].concat(),
+            let mut proxy = Running::start(
+                &[&["emulate", "--listen", "127.0.0.1:0", "--to", to], &line[..]].concat(),
                 here,
             );
-            let path = format!("127.0.0.1:0={}", relay.address());
-            (relay, path)
+            let path = format!("127.0.0.1:0={}", proxy.address());
+            (proxy, path)
         });
-    let [(near, first), (far, second)] = relays;
+    let [(near, first), (far, second)] = proxies;
     let way = ["--path", &first, "--path", &second, "--insecure-test", "--json"];
     let output = send(&[&way[..], &["--duration", "7 s", "--block", "64 KiB"]].concat(), here);
     let result = result(&output);
     assert!(shares(&result)[1] > 0.15, "{result}");
-    // The sender's goodbye comes over the relays.
+    // The sender's goodbye comes over the proxies.
     assert_eq!(serving.end().code, Some(0));
-    for relay in [near, far] {
-        relay.signal(rustix::process::Signal::INT);
-        assert_eq!(relay.end().code, Some(0));
+    for proxy in [near, far] {
+        proxy.signal(rustix::process::Signal::INT);
+        assert_eq!(proxy.end().code, Some(0));
     }
 }
 
@@ -414,20 +414,20 @@ fn no_backlog_builds_up_behind_an_outage() {
     let serving = Serving::start(&["--insecure-test", "--once"], folder.path());
     let line = LinkConfig::line(Rate::from_mbps(20), Duration::from_millis(5));
     let way = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let config = RelayConfig::new(way, serving.address().parse().unwrap(), line.clone());
-    let mut relay = Relay::bind(config).unwrap();
-    let (handle, address) = (relay.handle(), way.to_string());
+    let config = ProxyConfig::new(way, serving.address().parse().unwrap(), line.clone());
+    let mut proxy = LinkProxy::bind(config).unwrap();
+    let (handle, address) = (proxy.handle(), way.to_string());
     let stop = AtomicBool::new(false);
     let output = std::thread::scope(|scope| {
-        scope.spawn(|| relay.run(&stop).unwrap());
+        scope.spawn(|| proxy.run(&stop).unwrap());
         scope.spawn(|| {
             std::thread::sleep(std::time::Duration::from_secs(1));
             handle.set(
-                RelayLine::Up,
+                ProxyLine::Up,
                 LinkConfig { loss: Loss::Independent(Probability::ONE), ..line.clone() },
             );
             std::thread::sleep(std::time::Duration::from_secs(3));
-            handle.set(RelayLine::Up, line.clone());
+            handle.set(ProxyLine::Up, line.clone());
         });
         let arguments = ["--to", &address, "--duration", "5 s", "--insecure-test", "--json"];
         let output = send(&arguments, folder.path());

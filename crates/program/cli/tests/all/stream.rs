@@ -290,10 +290,10 @@ struct.pack_into("<Q", ring, 32, 1)
 #[test]
 fn over_a_lossy_line_every_frame_arrives_or_is_invalid_and_the_map_lists_which() {
     let ends = Ends::new(&[]);
-    let relay = ["relay", "--listen", "127.0.0.1:0", "--to", &ends.address];
+    let proxy = ["emulate", "--listen", "127.0.0.1:0", "--to", &ends.address];
     let line = ["--delay", "20ms", "--loss", "1 %", "--rate", "400mbit", "--seed", "5"];
-    let mut relay = Running::start(&[&relay[..], &line].concat(), ends.folder.path());
-    let node = format!("far={}", relay.address());
+    let mut proxy = Running::start(&[&proxy[..], &line].concat(), ends.folder.path());
+    let node = format!("far={}", proxy.address());
     let frames = vdif(6_000);
     fs::write(ends.path("x.vdif"), &frames).unwrap();
     // So late that nothing can be sent again, and that some of it cannot be repaired either.
@@ -338,8 +338,8 @@ fn over_a_lossy_line_every_frame_arrives_or_is_invalid_and_the_map_lists_which()
 #[test]
 fn lost_data_is_repaired_while_there_is_time() {
     let ends = Ends::new(&["--allow", "null"]);
-    let relay = [
-        "relay",
+    let proxy = [
+        "emulate",
         "--listen",
         "127.0.0.1:0",
         "--to",
@@ -349,8 +349,8 @@ fn lost_data_is_repaired_while_there_is_time() {
         "--loss",
         "1 %",
     ];
-    let mut relay = Running::start(&relay, ends.folder.path());
-    let node = format!("far={}", relay.address());
+    let mut proxy = Running::start(&proxy, ends.folder.path());
+    let node = format!("far={}", proxy.address());
     fs::write(ends.path("x.vdif"), vdif(8_000)).unwrap();
     let words = [
         "--from",

@@ -9,9 +9,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{PipeWriter, Write};
 
-/// A relay on the way to the site's centre, and where it listens.
-fn relay(site: &Site, flags: &[&str]) -> (Running, String) {
-    let arguments = ["relay", "--listen", "127.0.0.1:0", "--to", &site.address];
+/// A proxy on the way to the site's centre, and where it listens.
+fn proxy(site: &Site, flags: &[&str]) -> (Running, String) {
+    let arguments = ["emulate", "--listen", "127.0.0.1:0", "--to", &site.address];
     let mut running = Running::start(&[&arguments, flags].concat(), site.folder());
     let address = running.address();
     (running, address)
@@ -19,7 +19,7 @@ fn relay(site: &Site, flags: &[&str]) -> (Running, String) {
 
 /// A short way and a longer one.
 fn two_ways(site: &Site) -> [(Running, String); 2] {
-    ["5ms", "15ms"].map(|delay| relay(site, &["--delay", delay]))
+    ["5ms", "15ms"].map(|delay| proxy(site, &["--delay", delay]))
 }
 
 /// Gives an order, which must be carried out.
@@ -95,7 +95,7 @@ fn a_station_uses_both_paths_and_loses_nothing_when_one_fails() {
     assert_eq!(shown.lines().filter(|line| line.starts_with("  path-")).count(), 2, "{shown}");
     let wide = shown.lines().filter(|line| line.starts_with("  path") && line.chars().count() > 80);
     assert_eq!(wide.count(), 0, "{shown}");
-    // The relay of the busier path ends without a message to either side: the path stops answering.
+    // The proxy of the busier path ends without a message to either side: the path stops answering.
     let _other = if busier == 0 {
         drop(first);
         second
@@ -168,12 +168,12 @@ fn paths_are_added_hinted_and_removed_by_command_while_data_flows() {
 #[test]
 fn each_class_gets_its_guaranteed_rate_on_a_slow_line() {
     let site = Site::new();
-    let (_relay, by_relay) = relay(&site, &["--delay", "5ms", "--rate", "4 Mbit/s"]);
+    let (_proxy, by_proxy) = proxy(&site, &["--delay", "5ms", "--rate", "4 Mbit/s"]);
     let channel =
         |name: &str| channel_of(name, &format!("class = \"{name}\"\nrate = \"16 Mbit/s\"\n"));
     site.write(&format!(
         "[line]\nrate = \"4 Mbit/s\"\n[spool]\nsync_interval = \"20 ms\"\n[[path]]\nremote = \
-        \"{by_relay}\"\n\
+        \"{by_proxy}\"\n\
          [[class]]\nname = \"large\"\nguarantee = \"2700 kbit/s\"\n\
          [[class]]\nname = \"small\"\nguarantee = \"900 kbit/s\"\n{}{}",
         channel("small"),

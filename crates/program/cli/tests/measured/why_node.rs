@@ -106,17 +106,17 @@ fn a_station_with_a_declared_rate_waits_for_its_path_and_a_probe_reports_the_rat
 #[test]
 fn why_does_not_call_a_dead_line_full() {
     let site = Site::new();
-    let relay = ["relay", "--listen", "127.0.0.1:0", "--to", &site.address, "--delay", "5ms"];
-    let mut relay = Running::start(&relay, site.folder());
-    let by_relay = relay.address();
-    let path = format!("[[path]]\nremote = \"{by_relay}\"\n");
+    let proxy = ["emulate", "--listen", "127.0.0.1:0", "--to", &site.address, "--delay", "5ms"];
+    let mut proxy = Running::start(&proxy, site.folder());
+    let by_proxy = proxy.address();
+    let path = format!("[[path]]\nremote = \"{by_proxy}\"\n");
     let _station = station(&site, &format!("{path}{}", channel("rate = \"2 Mbit/s\"\n")));
     site.until(|status| (status["line"]["bytes_reported"].as_u64() > Some(0)).then_some(()));
     // From now on, the line loses every datagram in both directions.
-    relay.signal(Signal::STOP);
+    proxy.signal(Signal::STOP);
     site.until(|status| (status["line"]["paths"][0]["state"] != "open").then_some(()));
     let output = run(&["why", "--json", "--config", "station.toml"], site.folder());
-    relay.signal(Signal::CONT);
+    proxy.signal(Signal::CONT);
     let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
     assert!(!said.contains("line-full"), "{said}");
 }

@@ -9,7 +9,7 @@
 use crate::support::block_on;
 use skyhaul_channels::SessionEnd;
 use skyhaul_channels_io::{AppChannel, AppClient};
-use skyhaul_emulator::relay::{Relay, RelayConfig};
+use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig};
 use skyhaul_forward::{Carriage, Event, Forward, ForwardStreams, Listen as Wish, Local, Target};
 use skyhaul_forward_io::{
     FarTarget, ForwardNode, ForwardNotice, Forwarder, ListenAddress, Remote, Setup,
@@ -267,11 +267,11 @@ fn connections_hold_through_loss_and_their_bytes_are_whole() {
     let far = far(&[LOOPBACK]);
     let loss = Loss::Independent(Probability::of(5, 100));
     let line = LinkConfig { one_way_delay: Delay::from_millis(5), loss, ..LinkConfig::default() };
-    let mut relay =
-        Relay::bind(RelayConfig::new("127.0.0.1:0".parse().unwrap(), far.udp, line)).unwrap();
-    let (address, stop) = (relay.local_addr(), Arc::new(AtomicBool::new(false)));
+    let mut proxy =
+        LinkProxy::bind(ProxyConfig::new("127.0.0.1:0".parse().unwrap(), far.udp, line)).unwrap();
+    let (address, stop) = (proxy.local_addr(), Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop);
-    let relaying = std::thread::spawn(move || relay.run(&stopped).unwrap());
+    let proxying = std::thread::spawn(move || proxy.run(&stopped).unwrap());
     let near = near(&[target], address);
     let clients: Vec<_> = (1..9usize)
         .map(|number| {
@@ -300,7 +300,7 @@ fn connections_hold_through_loss_and_their_bytes_are_whole() {
     clients.into_iter().chain(servers).for_each(|thread| thread.join().unwrap());
     drop(near);
     stop.store(true, Ordering::Relaxed);
-    relaying.join().unwrap();
+    proxying.join().unwrap();
 }
 
 /// The far end of a session, by hand: it may say what no forwarder says.

@@ -1,6 +1,6 @@
-//! The long line between the nodes: a relay on a separate thread.
+//! The long line between the nodes: a proxy on a separate thread.
 
-use skyhaul_emulator::relay::{Relay, RelayConfig, RelayCounters, RelayHandle};
+use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig, ProxyCounters, ProxyHandle};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_units::{Duration, Probability, Rate};
@@ -24,7 +24,7 @@ pub struct LineFacts {
 #[derive(Debug)]
 pub struct DemoLine {
     address: SocketAddr,
-    handle: RelayHandle,
+    handle: ProxyHandle,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,19 +51,19 @@ impl DemoLine {
             link.loss = Loss::Independent(facts.loss);
         }
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut config = RelayConfig::new(listen, to, link);
+        let mut config = ProxyConfig::new(listen, to, link);
         config.seed = seed;
         let refused = |error: &dyn std::fmt::Display| {
             Failure::from_sentence(Exit::Environment, &error.to_string())
         };
-        let mut relay = Relay::bind(config).map_err(|error| refused(&error))?;
-        let (address, handle) = (relay.local_addr(), relay.handle());
+        let mut proxy = LinkProxy::bind(config).map_err(|error| refused(&error))?;
+        let (address, handle) = (proxy.local_addr(), proxy.handle());
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("line".to_owned())
-            // A relay that ends early cuts the line: the nodes report it.
-            .spawn(move || drop(relay.run(&stopped)))
+            // A proxy that ends early cuts the line: the nodes report it.
+            .spawn(move || drop(proxy.run(&stopped)))
             .map_err(|error| refused(&error))?;
         Ok(Self { address, handle, stop, thread: Some(thread) })
     }
@@ -74,7 +74,7 @@ impl DemoLine {
     }
 
     /// What it carried and lost.
-    pub fn counters(&self) -> RelayCounters {
+    pub fn counters(&self) -> ProxyCounters {
         self.handle.counters()
     }
 }

@@ -10,7 +10,7 @@ use super::screen::Screen;
 use super::source::PassSource;
 use super::truth::ExpectedContact;
 use super::wait::pause;
-use skyhaul_emulator::relay::RelayCounters;
+use skyhaul_emulator::proxy::ProxyCounters;
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::Clock;
 use skyhaul_node::status::{CentreStatus, ContactState, LineState, NodeStatus, StationStatus, ask};
@@ -41,7 +41,7 @@ pub struct PassResult {
     /// The inputs, with what had to come out.
     pub passes: Vec<(String, ExpectedContact)>,
     /// What the line did.
-    pub relay: RelayCounters,
+    pub proxy: ProxyCounters,
     /// The delivered bytes, and the time that they took.
     pub work: Work,
     /// The line as planned.
@@ -144,7 +144,7 @@ impl<'a> DemoNodes<'a> {
                 what_waits(&station, &centre)
             ));
         }
-        let relay = self.line.counters();
+        let proxy = self.line.counters();
         let mut passes = Vec::new();
         for (player, (input, _)) in players.into_iter().zip(&self.inputs) {
             if player.has_ended() {
@@ -155,7 +155,7 @@ impl<'a> DemoNodes<'a> {
         }
         self.end(&mut troubles);
         let (facts, work) = (self.plan.facts, meter.work());
-        Ok(PassResult { station, centre, passes, relay, work, facts, longest_pass, troubles })
+        Ok(PassResult { station, centre, passes, proxy, work, facts, longest_pass, troubles })
     }
 
     /// The status of both nodes.

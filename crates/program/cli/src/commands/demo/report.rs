@@ -160,17 +160,17 @@ fn offered(delivered: ByteCount, longest_pass: Duration) -> Rate {
 }
 
 fn line(outcome: &PassResult) -> LineReport {
-    let relay = &outcome.relay;
+    let proxy = &outcome.proxy;
     LineReport {
         rate_bps: outcome.facts.rate.as_bps(),
         rtt_s: outcome.facts.rtt.as_secs_f64(),
         loss: outcome.facts.loss.as_f64(),
-        packets: relay.up.link.offered,
-        lost: relay.up.link.lost,
-        lost_elsewhere: relay.up.link.queue_dropped
-            + relay.up.send_failed
-            + relay.down.send_failed
-            + relay.kernel_dropped.unwrap_or(0),
+        packets: proxy.up.link.offered,
+        lost: proxy.up.link.lost,
+        lost_elsewhere: proxy.up.link.queue_dropped
+            + proxy.up.send_failed
+            + proxy.down.send_failed
+            + proxy.kernel_dropped.unwrap_or(0),
         symbols_repeated: outcome.station.line.symbols_repeated,
     }
 }

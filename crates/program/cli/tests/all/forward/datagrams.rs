@@ -107,9 +107,9 @@ fn datagrams_that_a_slow_line_would_bring_too_late_are_dropped_and_counted() {
     ];
     let mut far = Running::start(&serve, here);
     let line =
-        ["relay", "--listen", "127.0.0.1:0", "--to", &free, "--rate", "1mbit", "--delay", "20ms"];
-    let mut relay = Running::start(&line, here);
-    let node = format!("far={}", relay.address());
+        ["emulate", "--listen", "127.0.0.1:0", "--to", &free, "--rate", "1mbit", "--delay", "20ms"];
+    let mut proxy = Running::start(&line, here);
+    let node = format!("far={}", proxy.address());
     let spec = format!("udp:0=far:{target}");
     let call = [
         "forward",

@@ -1,10 +1,10 @@
-//! A station and a centre as processes, joined by a relay, in a folder of their own.
+//! A station and a centre as processes, joined by a proxy, in a folder of their own.
 
 use crate::support::node::{self, NODES};
 use crate::support::patience::now;
 use crate::support::process::Running;
 use crate::support::recordings::{CLEAN, recording};
-use skyhaul_emulator::relay::{Relay, RelayConfig};
+use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_node::status::{ContactState, ask};
 use skyhaul_quic::Fingerprint;
@@ -34,7 +34,7 @@ pub struct Field {
     keys: [Fingerprint; 2],
     line: SocketAddr,
     stop: Arc<AtomicBool>,
-    relay: Option<JoinHandle<()>>,
+    proxy: Option<JoinHandle<()>>,
     /// `None` if it has ended by itself without a fault.
     nodes: [Option<Running>; 2],
     begun: Instant,
@@ -49,25 +49,25 @@ impl Field {
             loss: Loss::Independent(Probability::of(1, 100)),
             ..LinkConfig::line(Rate::from_mbps(50), Span::from_millis(40))
         };
-        let config = RelayConfig {
+        let config = ProxyConfig {
             seed,
             // Each station gets a port of its own when it starts.
             max_clients: NonZeroU16::MAX,
             idle: Span::from_secs(30),
-            ..RelayConfig::new("127.0.0.1:0".parse().unwrap(), centre, link)
+            ..ProxyConfig::new("127.0.0.1:0".parse().unwrap(), centre, link)
         };
-        let mut relay = Relay::bind(config).unwrap();
-        let line = relay.local_addr();
+        let mut proxy = LinkProxy::bind(config).unwrap();
+        let line = proxy.local_addr();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread =
-            std::thread::Builder::new().spawn(move || relay.run(&stopped).unwrap()).unwrap();
+            std::thread::Builder::new().spawn(move || proxy.run(&stopped).unwrap()).unwrap();
         let field = Self {
             folder,
             keys,
             line,
             stop,
-            relay: Some(thread),
+            proxy: Some(thread),
             nodes: [None, None],
             begun: now(),
         };
@@ -192,8 +192,8 @@ impl Field {
 impl Drop for Field {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(relay) = self.relay.take() {
-            let _ = relay.join();
+        if let Some(proxy) = self.proxy.take() {
+            let _ = proxy.join();
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::support::patience::until;
 use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::{DAMAGED, recording};
 use serde_json::Value;
-use skyhaul_emulator::relay::{Relay, RelayConfig, RelayHandle};
+use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig, ProxyHandle};
 use skyhaul_link::LinkConfig;
 use skyhaul_quic::Fingerprint;
 use skyhaul_units::{Duration, Rate};
@@ -21,9 +21,9 @@ pub struct Pair {
     folder: tempfile::TempDir,
     keys: [Fingerprint; 2],
     line: SocketAddr,
-    handle: RelayHandle,
+    handle: ProxyHandle,
     stop: Arc<AtomicBool>,
-    relay: Option<JoinHandle<()>>,
+    proxy: Option<JoinHandle<()>>,
 }
 
 impl Pair {
@@ -33,12 +33,12 @@ impl Pair {
         let keys = node::make_keys(folder.path());
         let centre = node::free_address();
         let link = LinkConfig::line(Rate::from_mbps(50), Duration::from_millis(20));
-        let config = RelayConfig::new("127.0.0.1:0".parse().unwrap(), centre, link);
-        let mut relay = Relay::bind(config).unwrap();
+        let config = ProxyConfig::new("127.0.0.1:0".parse().unwrap(), centre, link);
+        let mut proxy = LinkProxy::bind(config).unwrap();
         let (line, handle, stop) =
-            (relay.local_addr(), relay.handle(), Arc::new(AtomicBool::new(false)));
+            (proxy.local_addr(), proxy.handle(), Arc::new(AtomicBool::new(false)));
         let stopped = stop.clone();
-        let relay = Some(std::thread::spawn(move || relay.run(&stopped).unwrap()));
+        let proxy = Some(std::thread::spawn(move || proxy.run(&stopped).unwrap()));
         let text = format!(
             "{}[[listen]]\nbind = \"{centre}\"\ntcp = false\n[products]\ndir = \
             \"products\"\n[[peer]]\nname = \"station\"\n\
@@ -47,7 +47,7 @@ impl Pair {
             keys[0]
         );
         fs::write(folder.path().join("centre.toml"), text).unwrap();
-        Self { folder, keys, line, handle, stop, relay }
+        Self { folder, keys, line, handle, stop, proxy }
     }
 
     pub fn folder(&self) -> &Path {
@@ -147,7 +147,7 @@ impl Pair {
 impl Drop for Pair {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        let ended = self.relay.take().map(JoinHandle::join);
+        let ended = self.proxy.take().map(JoinHandle::join);
         assert!(std::thread::panicking() || ended.is_none_or(|ended| ended.is_ok()));
     }
 }

@@ -1,7 +1,7 @@
-//! `skyhaul relay`: an emulated long line for UDP, without root.
+//! `skyhaul emulate`: an emulated long line for UDP, without root.
 
-use skyhaul_emulator::relay::{
-    DirectionCounters, Relay as UdpRelay, RelayConfig, RelayCounters, RelayError,
+use skyhaul_emulator::proxy::{
+    DirectionCounters, LinkProxy, ProxyConfig, ProxyCounters, ProxyError,
 };
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss, Reordering};
@@ -13,23 +13,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The arguments of `skyhaul relay`.
+/// The arguments of `skyhaul emulate`.
 #[derive(clap::Args)]
 #[command(after_help = "\
         Send UDP to the listening address; answers come back the same way. Both directions have \
         the same properties. For different directions, outages and changes, write a file \
-        (docs/how-to/relay.md).
+        (docs/how-to/emulate.md).
 
 Example:
-  skyhaul relay --listen 127.0.0.1:4701 --to 127.0.0.1:4700 --rate 93mbit --delay 80ms --loss 1%")]
-pub struct RelayCommand {
+  skyhaul emulate --listen 127.0.0.1:4701 --to 127.0.0.1:4700 --rate 93mbit --delay 80ms --loss 1%")]
+pub struct EmulateCommand {
     /// The address to which clients send.
     #[arg(long, value_name = "ADDR", required_unless_present = "config")]
     listen: Option<SocketAddr>,
-    /// The address to which the relay sends their datagrams.
+    /// The address to which the proxy sends their datagrams.
     #[arg(long, value_name = "ADDR", required_unless_present = "config")]
     to: Option<SocketAddr>,
-    /// The relay's TOML file, instead of all other flags except --json.
+    /// The proxy's TOML file, instead of all other flags except --json.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "to", "LineFlags"])]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -71,11 +71,11 @@ struct LineFlags {
     seed: u64,
 }
 
-/// Relays until it is interrupted, then prints the totals.
+/// Passes until it is interrupted, then prints the totals.
 ///
 /// # Errors
 /// The address is in use or not this machine's, or the line is an impossible one.
-pub fn run(command: &RelayCommand, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &EmulateCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let config = config(command)?;
     let to = config.to;
     let stop = Arc::new(AtomicBool::new(false));
@@ -89,13 +89,13 @@ pub fn run(command: &RelayCommand, out: &mut dyn Write) -> Result<(), Failure> {
             )
         })?;
     }
-    let mut relay = UdpRelay::bind(config).map_err(|error| refused(&error))?;
+    let mut proxy = LinkProxy::bind(config).map_err(|error| refused(&error))?;
     if !command.json {
-        writeln!(out, "relaying {} to {to}", relay.local_addr())?;
+        writeln!(out, "proxying {} to {to}", proxy.local_addr())?;
         out.flush()?;
     }
-    relay.run(&stop).map_err(|error| refused(&error))?;
-    let totals = relay.counters();
+    proxy.run(&stop).map_err(|error| refused(&error))?;
+    let totals = proxy.counters();
     if command.json {
         let line = serde_json::to_string(&totals).expect("counters are plain data");
         return Ok(writeln!(out, "{line}")?);
@@ -103,7 +103,7 @@ pub fn run(command: &RelayCommand, out: &mut dyn Write) -> Result<(), Failure> {
     write_totals(&totals, out)
 }
 
-fn config(command: &RelayCommand) -> Result<RelayConfig, Failure> {
+fn config(command: &EmulateCommand) -> Result<ProxyConfig, Failure> {
     if let Some(file) = &command.config {
         return read(file);
     }
@@ -113,21 +113,21 @@ fn config(command: &RelayCommand) -> Result<RelayConfig, Failure> {
             "the addresses are missing; give --listen and --to",
         ));
     };
-    let mut config = RelayConfig::new(listen, to, command.line.line()?);
+    let mut config = ProxyConfig::new(listen, to, command.line.line()?);
     config.seed = command.line.seed;
     Ok(config)
 }
 
-fn read(file: &Path) -> Result<RelayConfig, Failure> {
+fn read(file: &Path) -> Result<ProxyConfig, Failure> {
     let place = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|source| {
-        Failure::io("the file cannot be read", &place, "give the path of a relay's file", source)
+        Failure::io("the file cannot be read", &place, "give the path of a proxy's file", source)
     })?;
     toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
         let what = error.message().replace('\n', " ");
         let (what, help) =
-            what.split_once(", ").unwrap_or((&what, "docs/how-to/relay.md shows every key"));
+            what.split_once(", ").unwrap_or((&what, "docs/how-to/emulate.md shows every key"));
         Failure::from_sentence(Exit::Usage, &format!("{what}; {help}"))
             .at(&format!("{place}:{line}"))
     })
@@ -160,15 +160,15 @@ impl LineFlags {
     }
 }
 
-fn refused(error: &RelayError) -> Failure {
+fn refused(error: &ProxyError) -> Failure {
     let exit = match error {
-        RelayError::Destination(_) => Exit::Usage,
+        ProxyError::Destination(_) => Exit::Usage,
         _ => Exit::Environment,
     };
     Failure::from_sentence(exit, &error.to_string())
 }
 
-fn write_totals(totals: &RelayCounters, out: &mut dyn Write) -> Result<(), Failure> {
+fn write_totals(totals: &ProxyCounters, out: &mut dyn Write) -> Result<(), Failure> {
     for (name, DirectionCounters { link, sent, send_failed, .. }) in
         [("up", totals.up), ("down", totals.down)]
     {

@@ -1,8 +1,8 @@
-//! The relay's clients, and the socket that stands for each towards the destination.
+//! The proxy's clients, and the socket that stands for each towards the destination.
 
 use super::batch::{BatchSocket, Route};
 use super::client_id::ClientId;
-use super::config::RelayConfig;
+use super::config::ProxyConfig;
 use super::poller::Token;
 use super::shared::{ClientCounters, Shared};
 use skyhaul_units::{ByteCount, Duration, Instant};
@@ -19,7 +19,7 @@ struct Client {
     last_heard: Instant,
 }
 
-/// The clients of a relay. When all slots are taken, newcomers are refused until one falls idle.
+/// The clients of a proxy. When all slots are taken, newcomers are refused until one falls idle.
 #[derive(Debug)]
 pub(super) struct Clients {
     /// As long as the limit.
@@ -34,7 +34,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub fn new(config: &RelayConfig, shared: Arc<Shared>) -> Self {
+    pub fn new(config: &ProxyConfig, shared: Arc<Shared>) -> Self {
         Self {
             slots: (0..config.max_clients.get()).map(|_| None).collect(),
             by_address: BTreeMap::new(),

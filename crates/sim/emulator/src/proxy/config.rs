@@ -1,4 +1,4 @@
-//! The configuration of a relay, and why it refuses one.
+//! The configuration of a proxy, and why it refuses one.
 
 use serde::{Deserialize, Serialize};
 use skyhaul_link::LinkConfig;
@@ -7,13 +7,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 
-/// A relay's configuration. Only the addresses have no default.
+/// A proxy's configuration. Only the addresses have no default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RelayConfig {
+pub struct ProxyConfig {
     /// Where clients send to. Port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// Where the relay sends what they sent.
+    /// Where the proxy sends what they sent.
     pub to: SocketAddr,
     /// The line from clients to the destination. Its delay is one way.
     #[serde(default)]
@@ -35,8 +35,8 @@ pub struct RelayConfig {
     pub socket_buffer: ByteCount,
 }
 
-impl RelayConfig {
-    /// A relay whose line is the same in both directions.
+impl ProxyConfig {
+    /// A proxy whose line is the same in both directions.
     pub fn new(listen: SocketAddr, to: SocketAddr, line: LinkConfig) -> Self {
         Self {
             listen,
@@ -51,9 +51,9 @@ impl RelayConfig {
     }
 }
 
-/// Why a relay could not start or go on.
+/// Why a proxy could not start or go on.
 #[derive(Debug, thiserror::Error)]
-pub enum RelayError {
+pub enum ProxyError {
     /// Another program has the address.
     #[error(
         "cannot listen on {address}: the address is in use; \
@@ -74,21 +74,21 @@ pub enum RelayError {
         /// What the system said.
         source: io::Error,
     },
-    /// The destination is the relay itself, or has no port.
+    /// The destination is the proxy itself, or has no port.
     #[error(
-        "cannot relay to {0}: it has no port, or is the relay's own address; give the address to \
+        "cannot proxy to {0}: it has no port, or is the proxy's own address; give the address to \
         forward to"
     )]
     Destination(SocketAddr),
     /// The system refused a descriptor.
-    #[error("cannot set up the relay: {0}; check the limit of open files (`ulimit -n`)")]
+    #[error("cannot set up the proxy: {0}; check the limit of open files (`ulimit -n`)")]
     Setup(io::Error),
     /// The system refused to wait.
-    #[error("the relay cannot wait for its sockets: {0}; restart it")]
+    #[error("the proxy cannot wait for its sockets: {0}; restart it")]
     Wait(io::Error),
 }
 
-impl RelayError {
+impl ProxyError {
     pub(super) fn bind(address: SocketAddr, source: io::Error) -> Self {
         if source.kind() == io::ErrorKind::AddrInUse {
             return Self::InUse { address };
@@ -107,7 +107,7 @@ fn default_idle() -> Duration {
     Duration::from_secs(600)
 }
 
-/// 100 ms of 300 Mbit/s: what may come while the relay's thread is kept from running.
+/// 100 ms of 300 Mbit/s: what may come while the proxy's thread is kept from running.
 fn default_socket_buffer() -> ByteCount {
     ByteCount::mib(4)
 }
@@ -119,12 +119,12 @@ mod tests {
     #[test]
     fn text_form_needs_the_addresses_only_and_refuses_unknown_keys() {
         let text = "listen = \"127.0.0.1:5000\"\nto = \"127.0.0.1:4433\"\n";
-        let config: RelayConfig = toml::from_str(text).unwrap();
-        let expected = RelayConfig::new(config.listen, config.to, LinkConfig::default());
+        let config: ProxyConfig = toml::from_str(text).unwrap();
+        let expected = ProxyConfig::new(config.listen, config.to, LinkConfig::default());
         assert_eq!(config, expected);
-        let error = toml::from_str::<RelayConfig>(&format!("{text}delay = \"80 ms\"")).unwrap_err();
+        let error = toml::from_str::<ProxyConfig>(&format!("{text}delay = \"80 ms\"")).unwrap_err();
         assert!(error.to_string().contains("unknown field `delay`"), "{error}");
-        let again: RelayConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
+        let again: ProxyConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
         assert_eq!(again, config);
     }
 }

@@ -1,6 +1,6 @@
-//! A UDP relay that behaves like a long, thin, lossy line. It needs no root.
+//! A UDP proxy that behaves like a long, thin, lossy line. It needs no root.
 //!
-//! Clients send to the relay's address. Each client address gets an upstream socket of its own, so
+//! Clients send to the proxy's address. Each client address gets an upstream socket of its own, so
 //! that the destination sees the clients apart; answers go back the same way. All clients share one
 //! line: a
 //! [`Link`] up, towards the destination, and one down.
@@ -20,8 +20,8 @@ mod config;
 mod poller;
 mod shared;
 
-pub use config::{RelayConfig, RelayError};
-pub use shared::{ClientCounters, DirectionCounters, RelayCounters, RelayHandle, RelayLine};
+pub use config::{ProxyConfig, ProxyError};
+pub use shared::{ClientCounters, DirectionCounters, ProxyCounters, ProxyHandle, ProxyLine};
 
 use batch::{BatchSocket, Item, Received, Route, Scratch, next_run};
 use clients::Clients;
@@ -36,20 +36,20 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A bound relay; [`run`](Self::run) makes it work.
+/// A bound proxy; [`run`](Self::run) makes it work.
 ///
 /// ```
 /// use skyhaul_link::LinkConfig;
-/// use skyhaul_emulator::relay::{Relay, RelayConfig};
+/// use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig};
 /// use skyhaul_units::{Duration, Rate};
 /// let line = LinkConfig::line(Rate::from_mbps(93), Duration::from_millis(80));
-/// let config = RelayConfig::new("127.0.0.1:0".parse()?, "127.0.0.1:4433".parse()?, line);
-/// let relay = Relay::bind(config)?;
-/// println!("send to {}", relay.local_addr());
+/// let config = ProxyConfig::new("127.0.0.1:0".parse()?, "127.0.0.1:4433".parse()?, line);
+/// let proxy = LinkProxy::bind(config)?;
+/// println!("send to {}", proxy.local_addr());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Relay {
+pub struct LinkProxy {
     listener: BatchSocket,
     local: SocketAddr,
     to: SocketAddr,
@@ -60,24 +60,24 @@ pub struct Relay {
     due: Vec<Item>,
     scratch: Scratch,
     clock: Clock,
-    counters: RelayCounters,
+    counters: ProxyCounters,
     shared: Arc<Shared>,
 }
 
-impl Relay {
+impl LinkProxy {
     /// Takes the address to listen on. The lines' planned times count from now.
     ///
     /// # Errors
     /// Where the address is in use or not this machine's, or the destination cannot be one.
-    pub fn bind(config: RelayConfig) -> Result<Self, RelayError> {
-        let refuse = |source| RelayError::bind(config.listen, source);
+    pub fn bind(config: ProxyConfig) -> Result<Self, ProxyError> {
+        let refuse = |source| ProxyError::bind(config.listen, source);
         let listener = BatchSocket::bind(config.listen, config.socket_buffer).map_err(refuse)?;
         let local = listener.local_addr().map_err(refuse)?;
         if config.to.port() == 0 || config.to == local {
-            return Err(RelayError::Destination(config.to));
+            return Err(ProxyError::Destination(config.to));
         }
-        let shared = Arc::new(Shared::new().map_err(RelayError::Setup)?);
-        shared.poller.watch(&listener, Token::Listener).map_err(RelayError::Setup)?;
+        let shared = Arc::new(Shared::new().map_err(ProxyError::Setup)?);
+        shared.poller.watch(&listener, Token::Listener).map_err(ProxyError::Setup)?;
         Ok(Self {
             listener,
             local,
@@ -88,7 +88,7 @@ impl Relay {
             due: Vec::new(),
             scratch: Scratch::new(),
             clock: Clock::start(),
-            counters: RelayCounters::default(),
+            counters: ProxyCounters::default(),
             shared,
         })
     }
@@ -98,29 +98,29 @@ impl Relay {
         self.local
     }
 
-    /// Reads counters and changes the lines while the relay runs.
-    pub fn handle(&self) -> RelayHandle {
-        RelayHandle::new(Arc::clone(&self.shared))
+    /// Reads counters and changes the lines while the proxy runs.
+    pub fn handle(&self) -> ProxyHandle {
+        ProxyHandle::new(Arc::clone(&self.shared))
     }
 
     /// Totals as of the latest round.
-    pub fn counters(&self) -> RelayCounters {
+    pub fn counters(&self) -> ProxyCounters {
         self.handle().counters()
     }
 
-    /// Makes one line another one from now on, as [`RelayHandle::set`] does from elsewhere.
-    pub fn set(&mut self, direction: RelayLine, line: LinkConfig) {
+    /// Makes one line another one from now on, as [`ProxyHandle::set`] does from elsewhere.
+    pub fn set(&mut self, direction: ProxyLine, line: LinkConfig) {
         let now = self.clock.now();
         self.link_mut(direction).reconfigure(now, line);
     }
 
-    /// Relays until `stop` is set, which it notices within a tenth of a second. What is under way
+    /// Passes until `stop` is set, which it notices within a tenth of a second. What is under way
     /// then stays there; a second call goes on with it.
     ///
     /// # Errors
     /// Where the system refuses to wait for the sockets. Sockets' own errors are counted, not
     /// returned.
-    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), RelayError> {
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), ProxyError> {
         // The system otherwise rounds waits up by 50 us to save wake-ups. Where it refuses,
         // departures are that much less even.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK.as_nanos()));
@@ -130,14 +130,14 @@ impl Relay {
                 self.set(direction, line);
             }
             let now = self.clock.now();
-            self.send_due(RelayLine::Up, now);
-            self.send_due(RelayLine::Down, now);
+            self.send_due(ProxyLine::Up, now);
+            self.send_due(ProxyLine::Down, now);
             self.clients.expire_idle(now);
             self.publish();
             let due = [self.up.next_event(), self.down.next_event()].into_iter().flatten().min();
             let span = due
                 .map_or(LONGEST_WAIT, |at| at.since(self.clock.now()).clamp(GRAIN, LONGEST_WAIT));
-            self.shared.poller.wait(span, &mut ready).map_err(RelayError::Wait)?;
+            self.shared.poller.wait(span, &mut ready).map_err(ProxyError::Wait)?;
             for token in ready.drain(..) {
                 match token {
                     Token::Listener => self.receive_from_clients(),
@@ -185,14 +185,14 @@ impl Relay {
     }
 
     /// Sends what has come to the end of a line, in runs that one call can take.
-    fn send_due(&mut self, direction: RelayLine, now: Instant) {
+    fn send_due(&mut self, direction: ProxyLine, now: Instant) {
         let mut due = std::mem::take(&mut self.due);
         while let Some(item) = self.link_mut(direction).poll(now) {
             due.push(item);
         }
         let counters = match direction {
-            RelayLine::Up => &mut self.counters.up,
-            RelayLine::Down => &mut self.counters.down,
+            ProxyLine::Up => &mut self.counters.up,
+            ProxyLine::Down => &mut self.counters.down,
         };
         let mut rest = due.as_slice();
         while let Some(first) = rest.first() {
@@ -202,8 +202,8 @@ impl Relay {
                 continue;
             };
             let (socket, route) = match direction {
-                RelayLine::Up => (upstream, Route { to: self.to, from: None }),
-                RelayLine::Down => (&self.listener, back),
+                ProxyLine::Up => (upstream, Route { to: self.to, from: None }),
+                ProxyLine::Down => (&self.listener, back),
             };
             let (run, later) = rest.split_at(next_run(rest, socket.segments_at_once()));
             let sent = socket.send_run(run, route, &mut self.scratch);
@@ -222,15 +222,15 @@ impl Relay {
         self.shared.publish(self.counters);
     }
 
-    const fn link_mut(&mut self, direction: RelayLine) -> &mut Link<Item> {
+    const fn link_mut(&mut self, direction: ProxyLine) -> &mut Link<Item> {
         match direction {
-            RelayLine::Up => &mut self.up,
-            RelayLine::Down => &mut self.down,
+            ProxyLine::Up => &mut self.up,
+            ProxyLine::Down => &mut self.down,
         }
     }
 }
 
-/// How far the system may put off the relay's wake-ups.
+/// How far the system may put off the proxy's wake-ups.
 const TIMER_SLACK: Duration = Duration::from_micros(1);
 
 /// Departures closer together than this leave together, none of them early: at 300 Mbit/s two or

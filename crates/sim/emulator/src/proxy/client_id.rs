@@ -1,4 +1,4 @@
-//! The name of a client of the relay.
+//! The name of a client of the proxy.
 
 /// A client. A later one in the same slot has another generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

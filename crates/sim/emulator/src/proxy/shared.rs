@@ -1,4 +1,4 @@
-//! What other threads see of a running relay, and how they change it.
+//! What other threads see of a running proxy, and how they change it.
 
 use super::batch::Item;
 use super::poller::Poller;
@@ -7,19 +7,19 @@ use skyhaul_link::{Link, LinkConfig, LinkCounters};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One of a relay's two lines.
+/// One of a proxy's two lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RelayLine {
+pub enum ProxyLine {
     /// From clients to the destination.
     Up,
     /// From the destination to clients.
     Down,
 }
 
-/// A relay's totals.
+/// A proxy's totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct RelayCounters {
+pub struct ProxyCounters {
     /// The line from clients to the destination.
     pub up: DirectionCounters,
     /// The line from the destination to clients.
@@ -28,7 +28,7 @@ pub struct RelayCounters {
     pub clients: ClientCounters,
     /// Times the destination's machine said that no program listens there.
     pub unreachable: u64,
-    /// Datagrams the kernel dropped before the relay could read them: loss that is not of the
+    /// Datagrams the kernel dropped before the proxy could read them: loss that is not of the
     /// model. `None` where the system does not tell.
     pub kernel_dropped: Option<u64>,
 }
@@ -68,41 +68,41 @@ impl DirectionCounters {
     }
 }
 
-/// Reads a relay's counters and changes its lines, from any thread.
+/// Reads a proxy's counters and changes its lines, from any thread.
 #[derive(Debug, Clone)]
-pub struct RelayHandle(Arc<Shared>);
+pub struct ProxyHandle(Arc<Shared>);
 
-impl RelayHandle {
+impl ProxyHandle {
     pub(super) const fn new(shared: Arc<Shared>) -> Self {
         Self(shared)
     }
 
     /// Makes one line another one at once, such as to begin or end an outage. Times planned in
     /// `line` count from then. What is under way stays so; counters and chance go on.
-    pub fn set(&self, direction: RelayLine, line: LinkConfig) {
+    pub fn set(&self, direction: ProxyLine, line: LinkConfig) {
         let mut changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
         match direction {
-            RelayLine::Up => changes.0 = Some(line),
-            RelayLine::Down => changes.1 = Some(line),
+            ProxyLine::Up => changes.0 = Some(line),
+            ProxyLine::Down => changes.1 = Some(line),
         }
         drop(changes);
         self.0.poller.wake();
     }
 
-    /// Totals as of the relay's latest round, at most a tenth of a second ago while it runs.
-    pub fn counters(&self) -> RelayCounters {
+    /// Totals as of the proxy's latest round, at most a tenth of a second ago while it runs.
+    pub fn counters(&self) -> ProxyCounters {
         let counters = *self.0.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        RelayCounters { kernel_dropped: self.0.poller.kernel_drops(), ..counters }
+        ProxyCounters { kernel_dropped: self.0.poller.kernel_drops(), ..counters }
     }
 }
 
-/// What the relay's thread and its handles share.
+/// What the proxy's thread and its handles share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub poller: Poller,
     /// For the line up and the line down; a newer change replaces one not yet taken.
     changes: Mutex<(Option<LinkConfig>, Option<LinkConfig>)>,
-    counters: Mutex<RelayCounters>,
+    counters: Mutex<ProxyCounters>,
 }
 
 impl Shared {
@@ -110,14 +110,14 @@ impl Shared {
         Ok(Self { poller: Poller::new()?, changes: Mutex::default(), counters: Mutex::default() })
     }
 
-    pub fn take_changes(&self) -> impl Iterator<Item = (RelayLine, LinkConfig)> + use<> {
+    pub fn take_changes(&self) -> impl Iterator<Item = (ProxyLine, LinkConfig)> + use<> {
         let (up, down) =
             std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner));
-        let up = up.map(|line| (RelayLine::Up, line));
-        up.into_iter().chain(down.map(|line| (RelayLine::Down, line)))
+        let up = up.map(|line| (ProxyLine::Up, line));
+        up.into_iter().chain(down.map(|line| (ProxyLine::Down, line)))
     }
 
-    pub fn publish(&self, counters: RelayCounters) {
+    pub fn publish(&self, counters: ProxyCounters) {
         *self.counters.lock().unwrap_or_else(PoisonError::into_inner) = counters;
     }
 }
