@@ -2,19 +2,22 @@
 //!
 //! | field | size | what |
 //! |---|---|---|
-//! | version | u8 | 1, or 2 where the records are packed |
+//! | version | u8 | 1, or 2 where the records are packed; 3 and 4 are the same with hops |
 //! | closed | i64 | microseconds since 1970 when the block was closed at the station |
 //! | position | u64 | bits of the input that are in this block or before it: where a file is read on after a restart |
 //! | set aside, corrected symbols | u64, u64 | totals of the contact up to the end of this block |
 //! | channel | u8 + text | the station's name for the input |
 //! | frames | u16 + 11 each | good frames of the contact up to the end of this block: spacecraft u16, channel u8, count u64 |
+//! | hops | [`Hop`]s | in versions 3 and 4: the nodes that the contact came through |
 //! | records | to the end | contact records, the first frame among them readable by itself; packed as [`pack`](crate::pack) says, or not |
 //!
-//! A block that the station's disk did not give back is the single byte 0.
+//! A block that the station's disk did not give back is the single byte 0; a node that passes it on
+//! writes the hops behind that.
 //!
 //! On the wire and in the store 8 bytes stand before it: microseconds since 1970 when the block was
 //! taken out of the spool for sending.
 
+use crate::hops::{self, HOPS_MAX, Hop, HopsError};
 use crate::pack::{UnpackError, unpack};
 use crate::record::MAX_CLOSE_CHANNELS;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
@@ -37,6 +40,9 @@ pub struct BlockHead {
     pub channel: String,
     /// Good frames of the contact so far, by virtual channel; at most [`MAX_CLOSE_CHANNELS`].
     pub frames: Vec<(Channel, u64)>,
+    /// The nodes that the contact came through, its station first; empty where it came from its
+    /// station straight. At most [`HOPS_MAX`].
+    pub hops: Vec<Hop>,
 }
 
 /// What follows a block's head.
@@ -53,7 +59,7 @@ pub enum BlockContent<'a> {
 pub enum PayloadError {
     /// Written by another version of the program.
     #[error(
-        "block of version {0}, this program reads versions 1 and 2; install the same release at \
+        "block of version {0}, this program reads versions 1 to 4; install the same release at \
         both ends"
     )]
     Version(u8),
@@ -63,6 +69,9 @@ pub enum PayloadError {
     /// Shorter than its head.
     #[error("the block ends inside its header")]
     Truncated,
+    /// The hops cannot be read.
+    #[error(transparent)]
+    Hops(#[from] HopsError),
     /// The records cannot be unpacked.
     #[error("its records cannot be read: {0}; the contact's log is damaged")]
     Packed(#[from] UnpackError),
@@ -73,10 +82,13 @@ pub const TAKEN: usize = 8;
 
 /// What a station sends for a block that its disk did not give back, so that those behind it can
 /// follow.
-pub const LOST: &[u8] = &[0];
+pub const LOST: &[u8] = &[LOST_VERSION];
+const LOST_VERSION: u8 = 0;
 
 const VERSION: u8 = 1;
 const VERSION_PACKED: u8 = 2;
+/// What the hops add to the version.
+const PASSED: u8 = 2;
 /// Most bytes of records in a block: what a station gathers (192 KiB), one record more, and room.
 const RECORDS_MAX: usize = 1 << 20;
 const FIXED: usize = 1 + 8 + 8 + 8 + 8 + 1;
@@ -90,7 +102,7 @@ impl BlockHead {
             BlockContent::Records(bytes) => (VERSION, bytes),
             BlockContent::Packed(bytes) => (VERSION_PACKED, bytes),
         };
-        out.push(version);
+        out.push(version + if self.hops.is_empty() { 0 } else { PASSED });
         out.extend_from_slice(&self.closed.as_micros().to_be_bytes());
         out.extend_from_slice(&self.position.as_bits().to_be_bytes());
         out.extend_from_slice(&self.set_aside.to_be_bytes());
@@ -104,13 +116,16 @@ impl BlockHead {
             out.push(channel.vcid.value());
             out.extend_from_slice(&count.to_be_bytes());
         }
+        if !self.hops.is_empty() {
+            hops::encode(&self.hops, out);
+        }
         out.extend_from_slice(bytes);
     }
 
     /// When a block was closed, where it is one of this version.
     pub fn closed(bytes: &[u8]) -> Option<Utc> {
-        let fixed =
-            bytes.get(..FIXED).filter(|fixed| [VERSION, VERSION_PACKED].contains(&fixed[0]))?;
+        let is_known = |fixed: &&[u8]| (VERSION..=VERSION_PACKED + PASSED).contains(&fixed[0]);
+        let fixed = bytes.get(..FIXED).filter(is_known)?;
         Some(Utc::from_micros(number(&fixed[1..9]).cast_signed()))
     }
 
@@ -119,22 +134,12 @@ impl BlockHead {
     /// # Errors
     /// [`PayloadError`].
     pub fn decode(bytes: &[u8]) -> Result<(Self, BlockContent<'_>), PayloadError> {
-        let version = *bytes.first().ok_or(PayloadError::Truncated)?;
-        if bytes == LOST {
-            return Err(PayloadError::Lost);
-        }
+        let HeadParts { version, fixed, channel, frames, hops, records } = HeadParts::of(bytes)?;
         let content = match version {
             VERSION => BlockContent::Records,
-            VERSION_PACKED => BlockContent::Packed,
-            other => return Err(PayloadError::Version(other)),
+            _ => BlockContent::Packed,
         };
-        let (fixed, rest) = bytes.split_at_checked(FIXED).ok_or(PayloadError::Truncated)?;
         let word = |at: usize| number(&fixed[at..at + 8]);
-        let (channel, rest) =
-            rest.split_at_checked(usize::from(fixed[FIXED - 1])).ok_or(PayloadError::Truncated)?;
-        let (count, rest) = rest.split_first_chunk::<2>().ok_or(PayloadError::Truncated)?;
-        let len = usize::from(u16::from_be_bytes(*count)) * FRAMES_ENTRY;
-        let (frames, records) = rest.split_at_checked(len).ok_or(PayloadError::Truncated)?;
         let entry = |entry: &[u8]| {
             let (scid, vcid) =
                 (Scid::from_bits(number(&entry[..2]) as u16), Vcid::from_bits(entry[2]));
@@ -147,8 +152,81 @@ impl BlockHead {
             corrected_symbols: word(25),
             channel: skyhaul_units::printable(&String::from_utf8_lossy(channel), channel.len()),
             frames: frames.chunks_exact(FRAMES_ENTRY).map(entry).collect(),
+            hops,
         };
         Ok((head, content(records)))
+    }
+
+    /// The nodes that a block came through, be it lost or not; its station first.
+    ///
+    /// # Errors
+    /// [`PayloadError`].
+    pub fn hops(bytes: &[u8]) -> Result<Vec<Hop>, PayloadError> {
+        match bytes {
+            [LOST_VERSION] => Ok(Vec::new()),
+            [LOST_VERSION, hops @ ..] => Ok(hops::decode(hops)?.0),
+            _ => Ok(HeadParts::of(bytes)?.hops),
+        }
+    }
+
+    /// The same block with one hop more: as the node sends it that got it from there.
+    ///
+    /// # Errors
+    /// [`PayloadError`]; [`HopsError::TooMany`] where it came through [`HOPS_MAX`] already.
+    pub fn passed_on(bytes: &[u8], hop: Hop) -> Result<Vec<u8>, PayloadError> {
+        let mut out = Vec::with_capacity(bytes.len() + hop.node.len() + 16);
+        let (mut hops, records) = match bytes {
+            [LOST_VERSION, ..] => {
+                out.push(LOST_VERSION);
+                (Self::hops(bytes)?, &[][..])
+            }
+            _ => {
+                let parts = HeadParts::of(bytes)?;
+                let before = FIXED + parts.channel.len() + 2 + parts.frames.len();
+                out.push(parts.version + PASSED);
+                out.extend_from_slice(bytes.get(1..before).unwrap_or_default());
+                (parts.hops, parts.records)
+            }
+        };
+        if hops.len() >= HOPS_MAX {
+            return Err(HopsError::TooMany(hops.len() + 1).into());
+        }
+        hops.push(hop);
+        hops::encode(&hops, &mut out);
+        out.extend_from_slice(records);
+        Ok(out)
+    }
+}
+
+/// The fields of a block.
+struct HeadParts<'a> {
+    /// Without what the hops add.
+    version: u8,
+    fixed: &'a [u8],
+    channel: &'a [u8],
+    frames: &'a [u8],
+    hops: Vec<Hop>,
+    records: &'a [u8],
+}
+
+impl<'a> HeadParts<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Self, PayloadError> {
+        let (version, has_hops) = match *bytes.first().ok_or(PayloadError::Truncated)? {
+            LOST_VERSION => return Err(PayloadError::Lost),
+            version @ VERSION..=VERSION_PACKED => (version, false),
+            version if (VERSION..=VERSION_PACKED).contains(&version.wrapping_sub(PASSED)) => {
+                (version - PASSED, true)
+            }
+            other => return Err(PayloadError::Version(other)),
+        };
+        let (fixed, rest) = bytes.split_at_checked(FIXED).ok_or(PayloadError::Truncated)?;
+        let (channel, rest) =
+            rest.split_at_checked(usize::from(fixed[FIXED - 1])).ok_or(PayloadError::Truncated)?;
+        let (count, rest) = rest.split_first_chunk::<2>().ok_or(PayloadError::Truncated)?;
+        let len = usize::from(u16::from_be_bytes(*count)) * FRAMES_ENTRY;
+        let (frames, rest) = rest.split_at_checked(len).ok_or(PayloadError::Truncated)?;
+        let (hops, records) = if has_hops { hops::decode(rest)? } else { (Vec::new(), rest) };
+        Ok(Self { version, fixed, channel, frames, hops, records })
     }
 }
 
@@ -190,6 +268,7 @@ pub fn split_taken(bytes: &[u8]) -> Result<(Utc, &[u8]), PayloadError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use skyhaul_units::FlowId;
 
     proptest! {
         #[test]
@@ -198,6 +277,7 @@ mod tests {
             totals in any::<(u64, u64)>(), channel in ".{0,40}",
             frames in proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..20),
             is_packed in any::<bool>(),
+            hops in proptest::collection::vec((".{0,20}", any::<u32>()), 0..5),
         ) {
             let channel_of =
                 |scid, vcid| Channel { scid: Scid::from_bits(scid), vcid: Vcid::from_bits(vcid) };
@@ -211,22 +291,65 @@ mod tests {
                     .into_iter()
                     .map(|(scid, vcid, count)| (channel_of(scid, vcid), count))
                     .collect(),
+                hops: hops
+                    .into_iter()
+                    .map(|(node, flow)| Hop { node, flow: FlowId(flow) })
+                    .collect(),
             };
             let mut bytes = Vec::new();
             let content = if is_packed { BlockContent::Packed } else { BlockContent::Records };
             head.encode(content(b""), &mut bytes);
             for cut in 0..bytes.len() {
-                prop_assert_eq!(BlockHead::decode(&bytes[..cut]), Err(PayloadError::Truncated));
+                let refused = BlockHead::decode(&bytes[..cut]).unwrap_err();
+                let is_short = matches!(
+                    refused,
+                    PayloadError::Truncated | PayloadError::Hops(HopsError::Truncated)
+                );
+                prop_assert!(is_short, "{:?}", refused);
             }
             bytes.extend_from_slice(b"records");
             prop_assert_eq!(BlockHead::closed(&bytes), Some(head.closed));
             // What a terminal would act on is taken out of names.
             let channel = skyhaul_units::printable(&head.channel, head.channel.len());
-            let decoded = BlockHead { channel, ..head };
+            let named = |hop: &Hop| Hop {
+                node: skyhaul_units::printable(&hop.node, hop.node.len()),
+                flow: hop.flow,
+            };
+            let hops: Vec<Hop> = head.hops.iter().map(named).collect();
+            prop_assert_eq!(BlockHead::hops(&bytes), Ok(hops.clone()));
+            let further = Hop { node: "further".to_owned(), flow: FlowId(9) };
+            let passed = BlockHead::passed_on(&bytes, further.clone()).unwrap();
+            let decoded = BlockHead { channel, hops, ..head };
+            let mut once_more = decoded.clone();
+            once_more.hops.push(further);
+            prop_assert_eq!(BlockHead::decode(&passed), Ok((once_more, content(b"records"))));
             prop_assert_eq!(BlockHead::decode(&bytes), Ok((decoded, content(b"records"))));
             let wire = with_taken(Utc::from_micros(7), &bytes);
             prop_assert_eq!(split_taken(&wire), Ok((Utc::from_micros(7), &bytes[..])));
         }
+    }
+
+    #[test]
+    fn a_lost_block_is_passed_on_with_its_hops() {
+        let hop = |node: &str| Hop { node: node.to_owned(), flow: FlowId(7) };
+        let once = BlockHead::passed_on(LOST, hop("a")).unwrap();
+        let twice = BlockHead::passed_on(&once, hop("b")).unwrap();
+        assert_eq!(BlockHead::decode(&twice), Err(PayloadError::Lost));
+        assert_eq!(BlockHead::hops(LOST), Ok(Vec::new()));
+        assert_eq!(BlockHead::hops(&twice), Ok(vec![hop("a"), hop("b")]));
+    }
+
+    #[test]
+    fn a_contact_comes_through_so_many_nodes_and_no_more() {
+        let hop = || Hop { node: "node".to_owned(), flow: FlowId(7) };
+        let mut block = LOST.to_vec();
+        for _ in 0..HOPS_MAX {
+            block = BlockHead::passed_on(&block, hop()).unwrap();
+        }
+        let refused = BlockHead::passed_on(&block, hop());
+        assert_eq!(refused, Err(HopsError::TooMany(HOPS_MAX + 1).into()));
+        block[1] = HOPS_MAX as u8 + 1;
+        assert_eq!(BlockHead::hops(&block), Err(HopsError::TooMany(HOPS_MAX + 1).into()));
     }
 
     #[test]

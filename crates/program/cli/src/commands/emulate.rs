@@ -21,7 +21,8 @@ use std::sync::atomic::AtomicBool;
         (docs/how-to/emulate.md).
 
 Example:
-  skyhaul emulate --listen 127.0.0.1:4701 --to 127.0.0.1:4700 --rate 93mbit --delay 80ms --loss 1%")]
+  skyhaul emulate --listen 127.0.0.1:4701 --to 127.0.0.1:4700 --rate 93mbit --delay 80ms \
+  --loss 1%")]
 pub struct EmulateCommand {
     /// The address to which clients send.
     #[arg(long, value_name = "ADDR", required_unless_present = "config")]

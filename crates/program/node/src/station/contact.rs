@@ -175,6 +175,7 @@ impl CapturedContact {
             corrected_symbols: self.shown.corrected_symbols,
             channel: self.channel.clone(),
             frames: self.frames.iter().map(|(channel, frames)| (*channel, *frames)).collect(),
+            hops: Vec::new(),
         };
         let (records, frames) = (&self.records[..], &self.places[..]);
         let packed = pack(BlockRecords { records, frames, format: &self.format });

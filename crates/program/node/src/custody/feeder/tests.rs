@@ -35,6 +35,7 @@ fn payload(channel: &str, number: u8) -> Vec<u8> {
         corrected_symbols: 0,
         channel: channel.to_owned(),
         frames: Vec::new(),
+        hops: Vec::new(),
     };
     head.encode(skyhaul_records::payload::BlockContent::Records(&[]), &mut payload);
     payload.resize(20_000, number);
