@@ -443,6 +443,7 @@ impl Path for QuicPath {
             rate: self.sender.status().rate,
             loss: meter.loss(),
             answered: self.sender.answered(),
+            sent: self.sender.transmitted_so_far(),
         }
     }
 

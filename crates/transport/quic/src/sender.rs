@@ -25,6 +25,8 @@ pub(crate) struct Sender {
     /// IP and UDP headers of one datagram.
     headers: ByteCount,
     newest_sent: Option<u64>,
+    /// All that left, as IP packets.
+    transmitted: ByteCount,
     /// When the far end last acknowledged anything.
     answered: Instant,
     /// Whether the path is up: all packets are numbered in one row.
@@ -57,6 +59,7 @@ impl Sender {
             room: None,
             headers,
             newest_sent: None,
+            transmitted: ByteCount::ZERO,
             answered: now,
             up: false,
         }
@@ -149,10 +152,14 @@ impl Sender {
     /// `count` UDP datagrams of `payload` bytes together left.
     pub(crate) fn transmitted(&mut self, now: Instant, payload: usize, count: usize) {
         self.room = None;
-        self.regulated.spend(
-            now,
-            ByteCount::of(payload) + ByteCount::new(self.headers.as_u64() * count as u64),
-        );
+        let bytes = ByteCount::of(payload) + ByteCount::new(self.headers.as_u64() * count as u64);
+        self.transmitted += bytes;
+        self.regulated.spend(now, bytes);
+    }
+
+    /// Bytes of IP packets that left so far.
+    pub(crate) const fn transmitted_so_far(&self) -> ByteCount {
+        self.transmitted
     }
 
     /// When a waiting sender should look for room again.

@@ -185,11 +185,15 @@ impl<C: Endpoint> SessionManager<C> {
         self.flushed = now;
         self.take_endpoint_events(now);
         self.advance_joins(now);
+        let mut moved = false;
         for (id, held) in self.sessions.iter_mut() {
-            held.serve(&mut self.endpoints, now);
+            moved |= held.serve(&mut self.endpoints, now);
             while let Some(event) = held.session.poll() {
                 self.events.push_back(SessionManagerEvent::Session { id, event });
             }
+        }
+        if moved {
+            self.sessions.fill_shared(&mut self.endpoints, now);
         }
         self.take_endpoint_events(now);
     }
@@ -206,9 +210,17 @@ impl<C: Endpoint> SessionManager<C> {
     /// Fills the room that the datagrams which have left made: no event announces it. Whether there
     /// is more to send now.
     pub fn refill(&mut self, now: Instant) -> bool {
-        let mut any = false;
-        for (_, held) in self.sessions.iter_mut().filter(|(_, held)| held.session.has_symbol()) {
-            any |= held.refill(&mut self.endpoints, now);
+        let (mut any, mut moved) = (false, false);
+        for (_, held) in self.sessions.iter_mut() {
+            if held.session.has_symbol() {
+                any |= held.refill(&mut self.endpoints, now);
+            } else {
+                held.session.sender_mut().sharing_mut().rest();
+            }
+            moved |= held.session.sender_mut().sharing_mut().gives_way();
+        }
+        if any || moved {
+            any |= self.sessions.fill_shared(&mut self.endpoints, now);
         }
         any
     }

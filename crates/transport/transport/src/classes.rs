@@ -20,12 +20,15 @@
 
 mod bucket;
 mod config;
+mod picker;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bucket::Bucket;
+pub(crate) use picker::ClassPicker;
+
 pub use config::{ClassConfig, ClassError, ClassesConfig, MAX_CLASSES, MAX_LEAVES};
 
-use bucket::Bucket;
 use config::{Leaf, Node, Plan};
 use skyhaul_units::{ByteCount, Instant, Rate};
 
@@ -41,6 +44,15 @@ pub struct ClassCounters {
     pub sent: ByteCount,
     /// Of it, what went beyond the leaf's own guarantee.
     pub borrowed: ByteCount,
+}
+
+/// Who paid for what a leaf sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Funding {
+    /// Its own guarantee.
+    Own,
+    /// An ancestor that lent.
+    Borrowed,
 }
 
 /// A class tree at work.
@@ -155,6 +167,22 @@ impl ClassTree {
         self.turns.get(usize::from(leaf.0)).map_or(ClassCounters::default(), |turns| turns.counters)
     }
 
+    /// The same tree for the names and counters of one session of several, with nothing sent.
+    pub(crate) fn for_one_of_several(&self) -> Self {
+        let mut tree = self.clone();
+        tree.turns.iter_mut().for_each(|turns| turns.counters = ClassCounters::default());
+        tree
+    }
+
+    /// Counts what was charged to the tree that several sessions share.
+    pub(crate) fn count(&mut self, leaf: ClassId, bytes: ByteCount, funding: Funding) {
+        let Some(turns) = self.turns.get_mut(usize::from(leaf.0)) else { return };
+        turns.counters.sent += bytes;
+        if funding == Funding::Borrowed {
+            turns.counters.borrowed += bytes;
+        }
+    }
+
     /// Makes `rate` the root's ceiling from `now` on, unless the configuration names one; zero
     /// lifts it.
     ///
@@ -209,25 +237,25 @@ impl ClassTree {
         self.whose_turn(account)
     }
 
-    /// Charges `bytes`, sent at `now`, to `leaf` and its ancestors. Datagrams sent without a pick,
-    /// because they must be, are charged too, and are paid for by waiting.
-    pub fn charge(&mut self, now: Instant, leaf: ClassId, bytes: ByteCount) {
+    /// Charges `bytes`, sent at `now`, to `leaf` and its ancestors; returns who paid. Datagrams
+    /// sent without a pick, because they must be, are charged too, and are paid for by waiting.
+    pub(crate) fn charge_for(&mut self, now: Instant, leaf: ClassId, bytes: ByteCount) -> Funding {
         let index = usize::from(leaf.0);
-        let Some(turns) = self.turns.get_mut(index) else { return };
-        turns.counters.sent += bytes;
+        if index >= self.turns.len() {
+            return Funding::Own;
+        }
         let place = self.standing.len() + index;
         let lender = way_up(&self.nodes, place)
             .find(|place| {
                 self.nodes[*place].guarantee.as_ref().is_some_and(|bucket| bucket.is_open(now))
             })
             .unwrap_or(0);
-        if lender != place {
-            turns.counters.borrowed += bytes;
-        }
-        let left = &mut turns.left[self.nodes[lender].depth];
+        let funding = if lender == place { Funding::Own } else { Funding::Borrowed };
+        self.count(leaf, bytes, funding);
+        let left = &mut self.turns[index].left[self.nodes[lender].depth];
         *left = left.saturating_sub_unsigned(bytes.as_u64());
         if !self.limited {
-            return;
+            return funding;
         }
         // Borrowing: the guarantees below the lender are not charged.
         let mut lent = false;
@@ -242,10 +270,16 @@ impl ClassTree {
                 guarantee.spend(now, bytes);
             }
             if at == 0 {
-                return;
+                return funding;
             }
             at = node.parent;
         }
+    }
+
+    /// Charges `bytes`, sent at `now`, to `leaf` and its ancestors. Datagrams sent without a pick,
+    /// because they must be, are charged too, and are paid for by waiting.
+    pub fn charge(&mut self, now: Instant, leaf: ClassId, bytes: ByteCount) {
+        let _ = self.charge_for(now, leaf, bytes);
     }
 
     /// When the first of the held-back leaves for which `has` is true should be served; `None` when

@@ -10,7 +10,9 @@ pub fn take_in(session: &mut Session, id: PathId, path: &mut (impl Path + ?Sized
     while let Some(event) = path.poll(now) {
         session.handle(now, id, event);
     }
-    session.measured(id, path.estimate());
+    let estimate = path.estimate();
+    session.measured(id, estimate);
+    session.sender_mut().sharing_mut().account(now, id, estimate.sent);
 }
 
 /// Fills a path's room from the session. Do it for every path in the session's
@@ -40,7 +42,7 @@ pub fn give_out(
             room = path.room(now);
         }
     }
-    session.filled(now, if room > 0 { PathRoom::Left } else { PathRoom::None });
+    session.filled(now, id, if room > 0 { PathRoom::Left } else { PathRoom::None });
     any
 }
 

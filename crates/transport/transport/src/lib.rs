@@ -20,6 +20,7 @@ mod block;
 mod classes;
 mod drive;
 mod inflight;
+mod line_share;
 pub mod oneway;
 mod path;
 mod ranges;
@@ -39,6 +40,7 @@ pub use classes::{
     MAX_LEAVES,
 };
 pub use drive::{drive, give_out, take_in};
+pub use line_share::{LINE_PATHS_MAX, LINE_SESSIONS_MAX, LineShare, LineShareError, LineUse};
 pub use path::{
     DownReason, Estimate, PAYLOAD_MIN, Path, PathEvent, PathId, PathOptions, PathState, Token,
 };
@@ -48,7 +50,7 @@ pub use schedule::{
 };
 pub use session::{
     BlockSender, CloseReason, ControlStream, Event, Hint, Opening, PathStats, PathStatus,
-    SendError, Session, SessionConfig, SessionPaths, Supply, WaitMeter, Waits,
+    SendError, Session, SessionConfig, SessionPaths, SessionSharing, Supply, WaitMeter, Waits,
 };
 pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use stats::{ReceivedStats, SentStats, Stats};

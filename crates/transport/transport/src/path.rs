@@ -7,7 +7,7 @@
 //! decision.
 
 use bytes::Bytes;
-use skyhaul_units::{Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 /// A path within a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,6 +68,9 @@ pub struct Estimate {
     /// When the far end last acknowledged anything, signs of life included; zero where the path
     /// does not say.
     pub answered: Instant,
+    /// Bytes of IP packets that left this end so far, the path's own and headers included; zero
+    /// where the path does not say.
+    pub sent: ByteCount,
 }
 
 impl core::fmt::Display for DownReason {

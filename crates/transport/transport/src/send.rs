@@ -27,15 +27,15 @@ mod retransmits;
 mod tests;
 mod window;
 
+pub use backlog::SendBacklog;
 pub use offer::Offer;
 pub use outgoing::{Now, Outsymbol, relative};
 
 use crate::block::{Block, BlockId, Outcome};
-use crate::classes::{ClassId, ClassTree};
+use crate::classes::{ClassId, ClassPicker};
 use crate::inflight::Slice;
 use crate::schedule::{Candidate, LineEstimate, Policy};
 use abandoned::Abandoned;
-use backlog::SendBacklog;
 use choice::{Chooser, candidate};
 use dependents::Dependents;
 use duplicates::Duplicates;
@@ -97,7 +97,7 @@ impl Outbox {
     pub fn next_symbol(
         &mut self,
         offer: &Offer,
-        tree: &mut ClassTree,
+        classes: &mut impl ClassPicker,
         policy: &dyn Policy,
     ) -> Option<Outsymbol> {
         if !offer.perishable_only
@@ -105,10 +105,10 @@ impl Outbox {
         {
             return Some(symbol);
         }
-        let (key, id) = self.pick(offer, tree, policy).or_else(|| {
+        let (key, id) = self.pick(offer, classes, policy).or_else(|| {
             // A path that leaves something to faster ones does not take what is hardly in time.
             let late = Offer { also_late: true, ..*offer };
-            (offer.lead == 0).then(|| self.pick(&late, tree, policy)).flatten()
+            (offer.lead == 0).then(|| self.pick(&late, classes, policy)).flatten()
         })?;
         let waiting = self.backlog.queues.bytes();
         let block = self.backlog.flows.block_mut(id)?;
@@ -124,14 +124,14 @@ impl Outbox {
             }
         }
         let bytes = ByteCount::of(symbol.header.len() + symbol.bytes.len());
-        tree.charge(offer.at.now, key.class, bytes);
+        classes.charge(offer.at.now, key.class, bytes);
         Some(Outsymbol { protection: cut.protection, ..symbol })
     }
 
     fn pick(
         &mut self,
         offer: &Offer,
-        tree: &mut ClassTree,
+        classes: &mut impl ClassPicker,
         policy: &dyn Policy,
     ) -> Option<(QueueKey, BlockId)> {
         let SendBacklog { flows, queues } = &mut self.backlog;
@@ -141,7 +141,7 @@ impl Outbox {
         let (dependents, window) = (&self.dependents, &self.window);
         let mut chooser = Chooser { flows, dependents, window, offer, policy };
         let mut found: Vec<(ClassId, (QueueKey, BlockId))> = Vec::new();
-        let leaf = tree.pick(offer.at.now, |class| {
+        let leaf = classes.pick(offer.at.now, offer.path, |class| {
             let choice = chooser.choose(class, queues);
             found.extend(choice.map(|choice| (class, choice)));
             choice.is_some()

@@ -18,6 +18,7 @@ mod receiver;
 mod reports;
 mod retransmit_elsewhere;
 mod sender;
+mod sharing;
 mod slacks;
 mod state;
 mod timer;
@@ -32,6 +33,7 @@ pub use control::ControlStream;
 pub use hints::Hint;
 pub use paths::SessionPaths;
 pub use sender::{BlockSender, Supply};
+pub use sharing::SessionSharing;
 pub(crate) use waits::PathRoom;
 pub use waits::{WaitMeter, Waits};
 
@@ -244,9 +246,20 @@ impl Session {
     /// possible.
     pub fn poll_datagram(&mut self, now: Instant, path: PathId) -> Option<(Token, Bytes)> {
         let Self { control, multipath, .. } = self;
-        let payload =
-            multipath.paths.attached.get(&path)?.payload.filter(|_| !control.is_over())?;
-        PathTurn { now, id: path, payload, multipath }.next(control)
+        if let Some(line) = &mut multipath.sender.sharing.line {
+            line.begin_turn(path);
+        }
+        let attached = multipath.paths.attached.get(&path);
+        let payload = attached.and_then(|path| path.payload).filter(|_| !control.is_over());
+        let next = payload
+            .and_then(|payload| PathTurn { now, id: path, payload, multipath }.next(control));
+        if let Some(line) = &mut multipath.sender.sharing.line {
+            match &next {
+                Some((_, datagram)) => line.sent(now, path, datagram.len()),
+                None => line.end_turn(path),
+            }
+        }
+        next
     }
 
     /// Takes a forecast of a path; times are of the session's clock. Returns whether it was taken:
@@ -263,7 +276,12 @@ impl Session {
     }
 
     /// A path was filled as far as its room, or the blocks, went.
-    pub(crate) fn filled(&mut self, now: Instant, room: PathRoom) {
+    pub(crate) fn filled(&mut self, now: Instant, path: PathId, room: PathRoom) {
+        if let Some(line) = &mut self.multipath.sender.sharing.line
+            && room == PathRoom::None
+        {
+            line.withdraw(path);
+        }
         if self.is_open() {
             self.waits.filled(now, room, &self.multipath);
         }

@@ -24,6 +24,8 @@ pub struct PlainEnd {
     acks: Acks,
     to_me: Timeline,
     to_peer: Vec<(Instant, PathEvent)>,
+    /// As IP packets, since the beginning.
+    sent: ByteCount,
     /// Datagrams of which the far end will tell, and has not yet.
     open: u64,
     /// When the last control bytes arrive: the stream keeps its order.
@@ -44,6 +46,7 @@ impl PlainEnd {
             acks: Acks::new(line.acknowledging, back, !seed),
             to_me: Timeline::default(),
             to_peer: Vec::new(),
+            sent: ByteCount::ZERO,
             open: 0,
             control_at: Instant::ZERO,
             closed: None,
@@ -155,6 +158,7 @@ impl Path for PlainEnd {
     fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes) {
         assert!(datagram.len() <= self.line.payload, "{} bytes", datagram.len());
         let packet = ByteCount::of(datagram.len()) + HEADERS;
+        self.sent += packet;
         self.free_at = self.free_at.max(now) + self.line.rate.time_for(packet);
         let left = self.free_at;
         let swallowed = self.holes.until(left);
@@ -215,6 +219,7 @@ impl Path for PlainEnd {
             rate: self.line.rate,
             loss: self.line.loss,
             answered: Instant::ZERO,
+            sent: self.sent,
         }
     }
 

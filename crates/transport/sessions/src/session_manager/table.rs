@@ -8,6 +8,10 @@ use skyhaul_transport::{PathId, PathOptions, Session, SessionConfig, give_out, t
 use skyhaul_units::Instant;
 use std::collections::BTreeMap;
 
+/// Rounds of turns on a shared line at one instant, of which each sends a datagram at least: more
+/// than the room of all paths, so that only a fault reaches it.
+const ROUNDS_MAX: usize = 1 << 14;
+
 /// Sessions by their ids.
 #[derive(Default)]
 pub(super) struct SessionTable {
@@ -44,6 +48,30 @@ impl SessionTable {
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (SessionId, &mut HeldSession)> {
         self.sessions.iter_mut().map(|(id, held)| (*id, held))
     }
+
+    /// Serves the sessions that share a line again and again, each for its turn, until none of them
+    /// sends or gives way. Whether anything was sent.
+    pub(super) fn fill_shared<C: Endpoint>(
+        &mut self,
+        endpoints: &mut EndpointSet<C>,
+        now: Instant,
+    ) -> bool {
+        let mut any = false;
+        for _ in 0..ROUNDS_MAX {
+            let mut moved = false;
+            for held in self.sessions.values_mut() {
+                if held.session.sender().sharing().is_shared() && held.session.has_symbol() {
+                    let sent = held.refill(endpoints, now);
+                    any |= sent;
+                    moved |= sent | held.session.sender_mut().sharing_mut().gives_way();
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        any
+    }
 }
 
 /// A session, its paths, and what a further path must prove.
@@ -70,8 +98,13 @@ impl HeldSession {
         Self { session, paths: BTreeMap::from([(PathId(0), key)]), keying, peer, next_path: 1 }
     }
 
-    /// Moves everything that can move between the session and its paths.
-    pub(super) fn serve<C: Endpoint>(&mut self, endpoints: &mut EndpointSet<C>, now: Instant) {
+    /// Moves everything that can move between the session and its paths. Whether another session of
+    /// its line may have more to send, or this one after the others.
+    pub(super) fn serve<C: Endpoint>(
+        &mut self,
+        endpoints: &mut EndpointSet<C>,
+        now: Instant,
+    ) -> bool {
         let Self { session, paths, .. } = self;
         for (id, key) in paths.iter() {
             if let Some(path) = endpoints.connection(*key) {
@@ -84,10 +117,11 @@ impl HeldSession {
         } else {
             session.paths().fill_order()
         };
+        let mut any = false;
         for id in order {
             let Some(key) = paths.get(&id) else { continue };
             if let Some(path) = endpoints.connection(*key) {
-                give_out(session, id, path, now);
+                any |= give_out(session, id, path, now);
             }
         }
         if let Some(reason) = session.control_mut().wants_close() {
@@ -97,6 +131,8 @@ impl HeldSession {
                 }
             }
         }
+        let sharing = session.sender_mut().sharing_mut();
+        (any && sharing.is_shared()) || sharing.gives_way()
     }
 
     /// Fills the room of the paths with symbols; whether any was given out.

@@ -54,6 +54,7 @@ impl Path for TcpPath {
             rate: window.rate().scaled(packet, carried),
             loss: Probability::ZERO,
             answered: Instant::ZERO,
+            sent: ByteCount::new(self.counters.sent.as_u64().saturating_mul(packet) / carried),
         }
     }
 

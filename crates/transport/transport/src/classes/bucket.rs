@@ -9,7 +9,7 @@ use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// A token bucket that may go into debt: a datagram is sent whole, and paid for later.
 #[derive(Debug, Clone)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// Above zero.
     rate: Rate,
     /// How long credit is saved while there is no data.
@@ -25,40 +25,40 @@ pub(super) struct Bucket {
 impl Bucket {
     /// A bucket without credit or debt at the clock's zero, filled at `rate` up to `burst`; `None`
     /// for a rate of zero.
-    pub(super) fn new(rate: Rate, burst: Option<ByteCount>) -> Option<Self> {
+    pub(crate) fn new(rate: Rate, burst: Option<ByteCount>) -> Option<Self> {
         let depth = burst.map_or(DEPTH, |burst| rate.time_for(burst));
         let empty = Self { rate, depth, patience: depth, zero_at: Instant::ZERO, rest: 0 };
         (rate > Rate::ZERO).then_some(empty)
     }
 
     /// The same, but with credit of up to `bytes` while data waits for a turn.
-    pub(super) fn keeping(self, bytes: ByteCount) -> Self {
+    pub(crate) fn keeping(self, bytes: ByteCount) -> Self {
         Self { patience: self.rate.time_for(bytes).max(self.depth), ..self }
     }
 
     /// Whether there is no debt at `now`.
-    pub(super) fn is_open(&self, now: Instant) -> bool {
+    pub(crate) fn is_open(&self, now: Instant) -> bool {
         self.zero_at <= now
     }
 
     /// When the debt is paid.
     #[cfg(test)]
-    pub(super) fn opens_at(&self) -> Instant {
+    pub(crate) fn opens_at(&self) -> Instant {
         self.zero_at
     }
 
     /// When to serve one that waits for it: a tick after it opened, but well before credit is lost.
-    pub(super) fn serve_at(&self) -> Instant {
+    pub(crate) fn serve_at(&self) -> Instant {
         self.zero_at + TICK.min(self.depth / 2)
     }
 
     /// Somebody wants what nobody wanted until `now`: only a burst of it is still there.
-    pub(super) fn wanted(&mut self, now: Instant) {
+    pub(crate) fn wanted(&mut self, now: Instant) {
         self.keep(now, self.depth);
     }
 
     /// Takes out `bytes` at `now`.
-    pub(super) fn spend(&mut self, now: Instant, bytes: ByteCount) {
+    pub(crate) fn spend(&mut self, now: Instant, bytes: ByteCount) {
         self.keep(now, self.patience);
         let rate = self.rate.as_bps();
         let small =
@@ -76,7 +76,7 @@ impl Bucket {
 
     /// Fills at `rate` (above zero) from `now` on. Debt and credit stay what they are in bytes, but
     /// for the bound.
-    pub(super) fn set_rate(&mut self, now: Instant, rate: Rate) {
+    pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate) {
         if rate == self.rate || rate == Rate::ZERO {
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::block::{Mode, cost};
-use crate::classes::ClassesConfig;
+use crate::classes::{ClassTree, ClassesConfig};
 use crate::path::PathId;
 use crate::schedule::{Policy, Strict, Urgency, UrgencyConfig};
 use crate::stats::SentStats;

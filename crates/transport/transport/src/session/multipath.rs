@@ -94,6 +94,9 @@ impl Multipath {
         let Some(mut path) = self.paths.attached.remove(&id) else { return false };
         self.lose_all(path.inflight.judge_all());
         self.sender.outbox.duplicates.drop_path(id);
+        if let Some(line) = &mut self.sender.sharing.line {
+            line.drop_path(id);
+        }
         if control.control_path() == Some(id) {
             control.fail_over(&self.paths);
         }

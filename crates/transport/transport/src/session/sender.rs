@@ -7,10 +7,12 @@ use super::copies::Allowance;
 use super::early::UNANSWERED_MAX;
 use super::paths::{PathShare, SessionPaths};
 use super::retransmit_elsewhere::Elsewhere;
+use super::sharing::SessionSharing;
 use super::timetable::Timetable;
 use crate::block::{Block, BlockId, MAX_BLOCK, cost};
 use crate::classes::{ClassId, ClassTree};
 use crate::inflight::Slice;
+use crate::line_share::{LineShare, LineShareError};
 use crate::path::PathId;
 use crate::schedule::{Candidate, Forecast, LineEstimate, Policy, PolicyConfig, forecast_by};
 use crate::send::{Now, Offer, Outbox, Outsymbol, relative};
@@ -21,7 +23,7 @@ use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq, Utc};
 #[derive(Debug)]
 pub struct BlockSender {
     pub(super) outbox: Outbox,
-    tree: ClassTree,
+    pub(super) sharing: SessionSharing,
     policy: Box<dyn Policy>,
     /// Blocks taken from the application and not yet reported whole, at most.
     buffer: ByteCount,
@@ -57,7 +59,7 @@ impl BlockSender {
     pub(super) fn new(config: &SessionConfig) -> Self {
         Self {
             outbox: Outbox::default(),
-            tree: config.classes.clone(),
+            sharing: SessionSharing::alone(config.classes.clone()),
             policy: config.policy.build(),
             buffer: config.send_buffer,
             utc_at_zero: config.utc_at_zero,
@@ -107,21 +109,48 @@ impl BlockSender {
     }
 
     /// Replaces the class tree and the policy. Blocks that wait go on in the class of the same
-    /// name, or in the default one.
+    /// name, or in the default one. On a shared line the tree is the line's
+    /// ([`LineShare::replace`]), and only the policy is replaced.
     pub fn share(&mut self, classes: ClassTree, policy: PolicyConfig) {
-        let default = classes.default_leaf();
-        let now = self.tree.leaves().map(|(_, name)| classes.find(name).unwrap_or(default));
-        let now: Vec<ClassId> = now.collect();
-        self.outbox
-            .backlog
-            .reclass(|class| now.get(usize::from(class.0)).copied().unwrap_or(default));
-        self.tree = classes;
         self.policy = policy.build();
+        if self.sharing.is_shared() {
+            self.sharing.adopt(&mut self.outbox.backlog);
+        } else {
+            self.sharing.reclass(classes, &mut self.outbox.backlog);
+        }
     }
 
-    /// The class tree, for names and counters.
+    /// Lets the session share a line, of which it takes over the class tree, or leaves the line
+    /// with its tree. A session that is on that line stays there.
+    ///
+    /// # Errors
+    /// The line is shared by as many sessions as it can be: the session goes on as it did.
+    pub fn set_line(&mut self, line: Option<&LineShare>) -> Result<(), LineShareError> {
+        let Some(line) = line else {
+            self.sharing.line = None;
+            return Ok(());
+        };
+        if self.sharing.line.as_ref().is_none_or(|member| !line.has(member)) {
+            self.sharing.line = Some(line.join()?);
+            self.sharing.adopt(&mut self.outbox.backlog);
+        }
+        Ok(())
+    }
+
+    /// How the session shares the line.
+    pub const fn sharing(&self) -> &SessionSharing {
+        &self.sharing
+    }
+
+    /// The same, to say which paths of the line its paths are.
+    pub const fn sharing_mut(&mut self) -> &mut SessionSharing {
+        &mut self.sharing
+    }
+
+    /// The class tree, for names and counters. On a shared line the counters are those of this
+    /// session.
     pub const fn classes(&self) -> &ClassTree {
-        &self.tree
+        &self.sharing.tree
     }
 
     /// What the far end may have under way and undelivered, as it said; nothing before that.
@@ -243,7 +272,8 @@ impl BlockSender {
 
     /// The symbol that goes next where a path makes an offer.
     pub(super) fn next_symbol(&mut self, offer: &Offer) -> Option<Outsymbol> {
-        self.outbox.next_symbol(offer, &mut self.tree, self.policy.as_ref())
+        self.sharing.adopt(&mut self.outbox.backlog);
+        self.outbox.next_symbol(offer, &mut self.sharing, self.policy.as_ref())
     }
 
     /// A notice of blocks given up, where it is time for one.
@@ -257,11 +287,6 @@ impl BlockSender {
             *flow = relative(*flow, self.flow_base);
         }
         Some(notice)
-    }
-
-    /// When a class that is held back may go on.
-    pub(super) fn class_due(&self, clock: Instant) -> Option<Instant> {
-        self.tree.next_timeout(clock, |class| self.outbox.backlog.has_class(class))
     }
 
     /// Sends a slice that is under way on one path on the one that brings it soonest beside that,

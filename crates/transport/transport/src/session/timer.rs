@@ -17,6 +17,8 @@ pub enum Timer {
     FurtherCopy,
     /// The rate of a class lets its next symbol go.
     ClassRate,
+    /// The declared rate of a path that several sessions share lets the next datagram go.
+    LineRate,
     /// A datagram under way on a path counts as lost.
     Loss,
     /// An open group of a path closes, or its next FEC repair symbol goes out.

@@ -19,7 +19,8 @@ impl Multipath {
             (Timer::Report, receiver.report_due()),
             (Timer::AbandonedNotice, outbox.abandoned.notice_due(paths.confirmation_time())),
             (Timer::FurtherCopy, outbox.copy_due()),
-            (Timer::ClassRate, sender.class_due(self.clock)),
+            (Timer::ClassRate, sender.sharing.class_due(self.clock, &outbox.backlog)),
+            (Timer::LineRate, sender.sharing.rate_due(self.clock)),
         ];
         let usable = paths.usability();
         let of_paths = paths.attached.values().flat_map(|path| path.timers(self.clock, usable));

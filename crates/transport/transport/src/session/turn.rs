@@ -53,21 +53,25 @@ impl PathTurn<'_> {
         if returns && let Some(notice) = sender.notice(self.now, paths.confirmation_time()) {
             return self.track(SentDatagram::Notice, notice.encode());
         }
-        if paths.has_repair()
-            && let Some(path) = paths.attached.get_mut(&self.id)
-            && let Some(symbol) = path.repair.coder.poll(self.now)
-        {
-            return self.track(SentDatagram::Repair, encode_repair(self.id.0, &symbol));
-        }
-        if let Some(symbol) = self.elsewhere() {
-            return Some(symbol);
+        let lets_repair = sender.sharing.lets_repair(self.now, self.id);
+        if lets_repair {
+            if paths.has_repair()
+                && let Some(path) = paths.attached.get_mut(&self.id)
+                && let Some(symbol) = path.repair.coder.poll(self.now)
+            {
+                return self.track(SentDatagram::Repair, encode_repair(self.id.0, &symbol));
+            }
+            if let Some(symbol) = self.elsewhere() {
+                return Some(symbol);
+            }
         }
         if let Some(offer) = self.offer()
             && let Some(symbol) = self.multipath.sender.next_symbol(&offer)
         {
             return self.symbol(symbol);
         }
-        self.tail().or_else(|| self.measure())
+        let tail = if lets_repair { self.tail() } else { None };
+        tail.or_else(|| self.measure())
     }
 
     fn offer(&self) -> Option<Offer> {

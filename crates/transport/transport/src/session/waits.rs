@@ -104,11 +104,14 @@ impl WaitMeter {
     /// A path of an open session was filled as far as it went.
     pub(super) fn filled(&mut self, now: Instant, room: PathRoom, multipath: &Multipath) {
         let Multipath { sender, clock, .. } = multipath;
+        let backlog = &sender.outbox.backlog;
         let state = if sender.outbox.is_held_back() {
             Wait::Window
         } else if multipath.has_symbol() || sender.outbox.has_symbol() {
             match room {
-                PathRoom::Left if sender.class_due(*clock).is_some() => Wait::Classes,
+                PathRoom::Left if sender.sharing.class_due(*clock, backlog).is_some() => {
+                    Wait::Classes
+                }
                 PathRoom::Left | PathRoom::None => Wait::Path,
             }
         } else if sender.is_full() {
