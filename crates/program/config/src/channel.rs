@@ -1,6 +1,6 @@
 //! A station's channels: the sources of downlinks, and their settings.
 
-use crate::channel_error::{ChannelError, LAST_PRIORITY, LEAST_RECORDING, LONGEST_SELECT_WINDOW};
+use crate::channel_error::{ChannelError, LEAST_RECORDING, LONGEST_SELECT_WINDOW};
 use crate::feeds::{ChannelInputs, ResolvedInput};
 use crate::input::{Input, InputFormat, SoftForm};
 use crate::name::{Name, from_text};
@@ -47,14 +47,6 @@ section! {
         /// For `file:` inputs: plays the file at this rate, like a live downlink. Default: as fast
         /// as the station accepts it.
         rate: Rate => optional,
-        /// The class of its contacts. Default: the first leaf class.
-        class: Name => optional,
-        /// The priority of its contacts within their class, 0 (the most important) to 7, for the
-        /// policies that use it.
-        priority: u8 => "1",
-        /// The time after capture by which data should be at the centre. A shorter deadline is sent
-        /// sooner, and status and log forecast late data. Late data is still sent.
-        deadline: Duration => optional,
         /// Sends the Reed-Solomon check symbols too (an eighth more bytes), for archives that keep
         /// CADUs as received.
         keep_check_symbols: bool => "false",
@@ -100,12 +92,6 @@ pub enum MissionRef {
 
 impl Channel {
     fn check(&self) -> Result<(), ChannelError> {
-        if self.priority > LAST_PRIORITY {
-            return Err(ChannelError::Priority(self.name.clone(), self.priority));
-        }
-        if self.deadline == Some(Duration::ZERO) {
-            return Err(ChannelError::AlwaysLate(self.name.clone()));
-        }
         self.check_feeds()?;
         if self.select_window > LONGEST_SELECT_WINDOW {
             return Err(ChannelError::LongSelectWindow(self.name.clone(), self.select_window));

@@ -69,16 +69,6 @@ pub enum ChannelError {
         pace"
     )]
     RateOfLiveInput(Name),
-    /// A priority that there is none of.
-    #[error(
-        "channel `{0}` has priority {1}; write one from 0, the most important, to {LAST_PRIORITY}"
-    )]
-    Priority(Name, u8),
-    /// A deadline that nothing can meet.
-    #[error(
-        "channel `{0}` has a deadline of zero, all data would be late; write one such as \"30 s\""
-    )]
-    AlwaysLate(Name),
     /// A recording that has no room for two files.
     #[error(
         "channel `{0}` has raw_size {1}; write \"128 MiB\" or more: the recording's files have 64 \
@@ -96,5 +86,3 @@ pub enum ChannelError {
 pub(super) const LEAST_RECORDING: ByteCount = ByteCount::mib(128);
 /// A frame that waits longer is not live any more.
 pub(super) const LONGEST_SELECT_WINDOW: Duration = Duration::from_secs(10);
-/// As many as classes have.
-pub(super) const LAST_PRIORITY: u8 = 7;

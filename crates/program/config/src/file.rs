@@ -3,6 +3,7 @@
 use crate::centre::{CentreConfig, Listen, SessionLimits, Store};
 use crate::channel::Channel;
 use crate::delivery::{DeliveryEntry, ExpeditedEntry};
+use crate::destination::{Destination, DestinationEntry};
 use crate::error::{ConfigError, ConfigText};
 use crate::feeds::ChannelInput;
 use crate::forwards::{FarNodes, ForwardEntry};
@@ -10,13 +11,14 @@ use crate::mirrors::{FilesEntry, MirrorEntry};
 use crate::node::Node;
 use crate::packets::Live;
 use crate::path::{LinePath, Outage};
-use crate::peer::{DestinationEntry, PeerEntry};
+use crate::peer::PeerEntry;
 use crate::products::{ProductEntry, Products};
 use crate::refill::Refill;
 use crate::section::{ConfigTable, left_out};
 use crate::sending::Class;
 use crate::station::{Line, Spool, StationConfig};
 use crate::streams::{StreamEntry, StreamsEntry};
+use crate::subscription::SubscriptionEntry;
 use crate::sync::Sync;
 use crate::{ConfigKey, NodeConfig, Presence};
 use skyhaul_transport::ClassTree;
@@ -35,6 +37,8 @@ pub(super) struct NodeFile {
     peer: Vec<PeerEntry>,
     #[serde(default)]
     destination: Vec<DestinationEntry>,
+    #[serde(default)]
+    subscription: Vec<SubscriptionEntry>,
     #[serde(default = "left_out")]
     line: Line,
     #[serde(default)]
@@ -79,6 +83,7 @@ pub(super) const TABLES: &[ConfigTable] = &[
     FilesEntry::TABLE,
     StreamsEntry::TABLE,
     DestinationEntry::TABLE,
+    SubscriptionEntry::TABLE,
     Line::TABLE,
     LinePath::TABLE,
     Outage::TABLE,
@@ -113,8 +118,8 @@ const FIRST: ConfigTable = ConfigTable {
 };
 
 /// Tables that say what is sent, and need a destination.
-const SENDING: [&str; 8] =
-    ["channel", "line", "path", "spool", "sync", "refill", "mirror", "stream"];
+const SENDING: [&str; 9] =
+    ["channel", "subscription", "line", "path", "spool", "sync", "refill", "mirror", "stream"];
 /// Tables that say what is received, and need an address to listen on.
 const RECEIVING: [&str; 7] =
     ["store", "session", "products", "product", "expedited", "delivery", "live"];
@@ -135,21 +140,22 @@ impl NodeFile {
         if let Some(peer) = self.peer.iter().find(|peer| peer.name == *own) {
             return Err(ConfigError::own_peer(config, &peer.name));
         }
-        let far = crate::peer::destination(config, &self.destination, &self.peer, own)?;
+        let entries = core::mem::take(&mut self.destination);
+        let far = crate::destination::resolve(config, entries, &self.peer, own)?;
         let listens = !self.listen.is_empty();
-        match (&far, listens) {
-            (None, false) => return Err(ConfigError::idle(config, has(&SENDING))),
-            (None, true) => {
+        match (far.is_empty(), listens) {
+            (true, false) => return Err(ConfigError::idle(config, has(&SENDING))),
+            (true, true) => {
                 if let Some(table) = has(&SENDING) {
                     return Err(ConfigError::needs(config, table, "[[destination]]"));
                 }
             }
-            (Some(_), false) => {
+            (false, false) => {
                 if let Some(table) = has(&RECEIVING) {
                     return Err(ConfigError::needs(config, table, "[[listen]]"));
                 }
             }
-            (Some(_), true) => {}
+            (false, true) => {}
         }
         if let (None, Some(table)) = (&self.products, has(&MADE)) {
             return Err(ConfigError::needs(config, table, "[products]"));
@@ -157,16 +163,16 @@ impl NodeFile {
         let base = config.file.parent().unwrap_or(Path::new(""));
         self.node.resolve(base);
         self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
-        self.check_forwards(config, far.as_ref())?;
+        self.check_forwards(config, &far)?;
         let node = self.node.clone();
-        // A forward that names no node goes to the destination.
-        let is_sent = |forward: &ForwardEntry| {
-            let node = forward.node();
-            far.as_ref().is_some_and(|far| node.is_none_or(|node| node == far.name.as_str()))
+        // A forward that names no node goes to the first destination.
+        let is_sent = |forward: &ForwardEntry| match forward.node() {
+            Some(node) => far.iter().any(|far| far.name() == node),
+            None => !far.is_empty(),
         };
         let forwards = core::mem::take(&mut self.forward).into_iter();
         let (sent, received) = forwards.partition(is_sent);
-        let station = far.map(|far| self.station(far, sent));
+        let station = (!far.is_empty()).then(|| self.station(far, sent));
         let centre = listens.then(|| self.centre(received));
         let mut config_of = NodeConfig { node, station, centre };
         if let Some(station) = &mut config_of.station {
@@ -183,16 +189,16 @@ impl NodeFile {
     fn check_forwards(
         &self,
         config: ConfigText<'_>,
-        far: Option<&PeerEntry>,
+        far: &[Destination],
     ) -> Result<(), ConfigError> {
         let classes = crate::sending::classes(&self.class);
         let tree = ClassTree::new(&classes)
             .map_err(|error| ConfigError::class(config.text, config.file, &error))?;
-        let far = far.map(|far| far.name.to_string());
-        let names: Vec<String> = match (&far, self.listen.is_empty()) {
-            (Some(far), true) => vec![far.clone()],
+        let names: Vec<String> = match (far, self.listen.is_empty()) {
+            ([_, ..], true) => far.iter().map(|far| far.name().to_owned()).collect(),
             _ => self.peer.iter().map(|peer| peer.name.to_string()).collect(),
         };
+        let far = far.first().map(|far| far.name().to_owned());
         let only = match &names[..] {
             [only] => Some(only.clone()),
             _ => None,
@@ -201,12 +207,14 @@ impl NodeFile {
         crate::forwards::check(config, &self.forward, &nodes, &tree)
     }
 
-    fn station(&mut self, far: PeerEntry, forward: Vec<ForwardEntry>) -> Box<StationConfig> {
+    fn station(&mut self, far: Vec<Destination>, forward: Vec<ForwardEntry>) -> Box<StationConfig> {
         use core::mem::take;
         Box::new(StationConfig {
             missions: self.missions.clone(),
             node: self.node.clone(),
-            centre: far,
+            destinations: far,
+            subscription: take(&mut self.subscription),
+            stations: self.peer.iter().map(|peer| peer.name.clone()).collect(),
             line: self.line.clone(),
             spool: self.spool.clone(),
             sync: self.sync.clone(),

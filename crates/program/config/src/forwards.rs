@@ -195,11 +195,11 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The place of a node; of none that is named, that of the only one.
+/// The place of a node; of none that is named, that of the first one.
 fn place(nodes: &[String], name: Option<&str>) -> Option<usize> {
     match name {
         Some(name) => nodes.iter().position(|node| node == name),
-        None => (nodes.len() == 1).then_some(0),
+        None => (!nodes.is_empty()).then_some(0),
     }
 }
 

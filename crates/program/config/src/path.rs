@@ -22,6 +22,9 @@ section! {
         /// The destination's host and port on this path. Default: the `addresses` of its
         /// `[[peer]]`.
         remote: HostPort => optional,
+        /// The name of the only destination that this path goes to. Needed with `remote` where
+        /// there are several destinations. Default: every destination.
+        destination: Name => optional,
         /// The transport protocol: `udp`; `tcp`, where UDP is blocked; or `auto`: UDP, and TCP at
         /// the same host and port while UDP gets no answer.
         transport: Transport => "auto",

@@ -1,9 +1,9 @@
-//! `[[peer]]` and `[[destination]]`: other nodes, their keys, and what goes to them.
+//! `[[peer]]`: other nodes, their keys, and what they may do here.
 
-use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::error::{ConfigError, ConfigText};
 use crate::forwards::ForwardRules;
 use crate::mirrors::FilesEntry;
-use crate::name::{Name, from_text};
+use crate::name::Name;
 use crate::peer_address::PeerAddresses;
 use crate::peer_key::PeerKeys;
 use crate::section::section;
@@ -11,7 +11,6 @@ use crate::streams::StreamsEntry;
 use skyhaul_forward_io::FarRules;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::str::FromStr;
 
 section! {
     /// Another node: one that may connect, and one that a `[[destination]]` names. Nodes without a
@@ -39,44 +38,9 @@ section! {
     }
 }
 
-section! {
-    /// Where captured contacts go, and with them mirrors, streams and forwards. One, in this
-    /// version.
-    "[[destination]]" DestinationEntry {
-        /// `node:NAME`: the `[[peer]]` of this name. It needs an address.
-        to: DestinationPlace => required,
-    }
-}
-
 /// Names of peers.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct PeerNames(pub Vec<Name>);
-
-/// What a destination is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DestinationPlace {
-    /// Another node, by the name of its `[[peer]]`.
-    Node(Name),
-}
-
-impl FromStr for DestinationPlace {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("node:").map(str::parse) {
-            Some(Ok(name)) => Ok(Self::Node(name)),
-            Some(Err(error)) => Err(error.to_string()),
-            None => Err(format!("`{text}` is not a destination; write `node:NAME`")),
-        }
-    }
-}
-impl std::fmt::Display for DestinationPlace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self::Node(name) = self;
-        write!(f, "node:{name}")
-    }
-}
-
-from_text!(DestinationPlace);
 
 impl PeerEntry {
     /// What the peer may have this node do.
@@ -109,37 +73,6 @@ pub(super) fn check(config: ConfigText<'_>, peers: &[PeerEntry]) -> Result<(), C
         }
     }
     Ok(())
-}
-
-/// The peer that the destination names; none without a destination. `own` is this node's name.
-pub(super) fn destination(
-    config: ConfigText<'_>,
-    destinations: &[DestinationEntry],
-    peers: &[PeerEntry],
-    own: &Name,
-) -> Result<Option<PeerEntry>, ConfigError> {
-    const HEADING: &str = "[[destination]]";
-    let Some(first) = destinations.first() else { return Ok(None) };
-    if destinations.len() > 1 {
-        return Err(ConfigError::many(config, HEADING, destinations.len(), 1));
-    }
-    let place = KeyPlace { heading: HEADING, nth: 0, key: "to" };
-    let DestinationPlace::Node(name) = &first.to;
-    if name == own {
-        let what = format!("the destination `{name}` is this node");
-        return Err(ConfigError::at(config, place, what, "name the [[peer]] that gets the data"));
-    }
-    let Some(peer) = peers.iter().find(|peer| peer.name == *name) else {
-        let what = format!("there is no peer `{name}` for the destination");
-        let help = "add a [[peer]] with this name, its addresses and fingerprints";
-        return Err(ConfigError::at(config, place, what, help));
-    };
-    if peer.addresses.iter().next().is_none() {
-        let what = format!("the peer `{name}` of the destination has no address");
-        let help = format!("add `addresses = [\"HOST:PORT\"]` to the [[peer]] `{name}`");
-        return Err(ConfigError::at(config, place, what, &help));
-    }
-    Ok(Some(peer.clone()))
 }
 
 /// A node serves a network of nodes; each costs a session's memory while it is connected.

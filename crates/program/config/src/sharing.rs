@@ -1,25 +1,26 @@
-//! How a station shares its line: the class tree, the policy, and how each channel's contacts are
-//! sent.
+//! How a node shares its line: the class tree, the policy, and how contacts are sent to one
+//! destination.
 
-use crate::channel::Channel;
+use crate::destination::Destination;
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::name::Name;
 use crate::station::StationConfig;
+use crate::subscription::{ContactLabel, ContactRoute, SubscriptionEntry, deciding, route};
 use skyhaul_transport::{ClassError, ClassId, ClassTree, ClassesConfig, PolicyConfig};
 use skyhaul_units::Duration;
 
-/// How the contacts of a channel are sent.
+/// How the blocks of a contact are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Delivery {
     /// Under which leaf of the class tree.
     pub class: ClassId,
     /// 0 is the most important.
     pub priority: u8,
-    /// How long after its capture data should be at the centre; it is sent afterwards too.
+    /// How long after its capture data should be at the destination; it is sent afterwards too.
     pub deadline: Option<Duration>,
 }
 
-/// How a station shares its line.
+/// How a node shares its line, and sends contacts to one destination.
 #[derive(Debug, Clone)]
 pub struct LineSharing {
     /// The classes as configured, to detect changes.
@@ -28,9 +29,46 @@ pub struct LineSharing {
     pub tree: ClassTree,
     /// Which block goes next within one.
     pub policy: PolicyConfig,
-    /// How contacts are sent, by their channel's name.
-    pub channels: Vec<(String, Delivery)>,
+    /// The deliveries that contacts may have.
+    rules: SharingRules,
 }
+
+/// How contacts are sent to one destination.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SharingRules {
+    /// The name of this node.
+    pub own: String,
+    /// What decides first comes first: the subscriptions of the destination.
+    pub subscriptions: Vec<(SubscriptionEntry, Delivery)>,
+    /// Frames that the destination asked for.
+    pub refill: Delivery,
+    /// The backlog after an absence.
+    pub catch_up: Option<CatchUp>,
+}
+
+/// How the backlog is sent that a destination comes back to, so that live contacts go first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatchUp {
+    /// Its class; that of the contact where none is declared.
+    pub class: Option<ClassId>,
+    /// Contacts that are closed and whose newest block is older than this when the session begins
+    /// are backlog.
+    pub after: Duration,
+}
+
+impl CatchUp {
+    /// How a contact is sent as backlog that is sent as `live` otherwise.
+    pub fn of(&self, live: Delivery) -> Delivery {
+        Delivery {
+            class: self.class.unwrap_or(live.class),
+            priority: LAST_PRIORITY,
+            deadline: None,
+        }
+    }
+}
+
+/// The last priority of a class.
+const LAST_PRIORITY: u8 = 7;
 
 /// What the blocks of refills are sent as, in place of a channel's name: none has a space in it.
 pub const REFILL: &str = "frames asked for";
@@ -42,24 +80,44 @@ impl Default for LineSharing {
             classes: ClassesConfig::default(),
             tree: ClassTree::default(),
             policy: PolicyConfig::default(),
-            channels: Vec::new(),
+            rules: SharingRules::default(),
         }
     }
 }
 
 impl PartialEq for LineSharing {
     fn eq(&self, other: &Self) -> bool {
-        (&self.classes, &self.policy, &self.channels)
-            == (&other.classes, &other.policy, &other.channels)
+        (&self.classes, &self.policy, &self.rules) == (&other.classes, &other.policy, &other.rules)
     }
 }
 
 impl LineSharing {
-    /// The delivery of a channel's contacts; the default where the channel is not in the
-    /// configuration any more.
-    pub fn of(&self, channel: &str) -> Delivery {
-        let known = self.channels.iter().find(|(name, _)| name == channel);
-        known.map_or_else(|| self.usual(), |(_, delivery)| *delivery)
+    /// These classes, and these rules in them.
+    ///
+    /// # Errors
+    /// The classes contradict each other.
+    pub fn new(
+        classes: ClassesConfig,
+        policy: PolicyConfig,
+        rules: SharingRules,
+    ) -> Result<Self, ClassError> {
+        let tree = ClassTree::new(&classes)?;
+        Ok(Self { classes, tree, policy, rules })
+    }
+
+    /// The delivery of the contacts with a label; the default where no subscription takes them.
+    pub fn of(&self, label: &ContactLabel) -> Delivery {
+        if label.channel == REFILL {
+            return self.rules.refill;
+        }
+        let mut rules = self.rules.subscriptions.iter();
+        let found = rules.find(|(entry, _)| entry.takes(label, &self.rules.own));
+        found.map_or_else(|| self.usual(), |(_, delivery)| *delivery)
+    }
+
+    /// The name of this node.
+    pub fn own(&self) -> &str {
+        &self.rules.own
     }
 
     /// The default delivery.
@@ -70,38 +128,87 @@ impl LineSharing {
             deadline: None,
         }
     }
+
+    /// How the backlog is sent.
+    pub const fn catch_up(&self) -> Option<CatchUp> {
+        self.rules.catch_up
+    }
+
+    /// Every delivery that a contact may have, each once.
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        let written = self.rules.subscriptions.iter().map(|(_, delivery)| *delivery);
+        let live: Vec<Delivery> = written.chain([self.rules.refill, self.usual()]).collect();
+        let backlog = self
+            .rules
+            .catch_up
+            .iter()
+            .flat_map(|catch_up| live.iter().map(|delivery| catch_up.of(*delivery)));
+        let mut all: Vec<Delivery> = backlog.chain(live.iter().copied()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
 }
 
 impl StationConfig {
-    /// The class tree, the policy and the channels' places in them.
-    pub fn sharing(&self) -> LineSharing {
+    /// The class tree, the policy, and how contacts are sent to the destination at `place`.
+    pub fn sharing(&self, place: usize) -> LineSharing {
+        let classes = self.classes();
         let tree = self.tree().expect("the tree was checked when the configuration was read");
         let leaf = |class: Option<&Name>| {
             class.and_then(|class| tree.find(class.as_str())).unwrap_or_else(|| tree.default_leaf())
         };
-        let of = |channel: &Channel| {
-            let class = leaf(channel.class.as_ref());
-            let delivery =
-                Delivery { class, priority: channel.priority, deadline: channel.deadline };
-            (channel.name.to_string(), delivery)
+        let delivery = |entry: &SubscriptionEntry| Delivery {
+            class: leaf(entry.class.as_ref()),
+            priority: entry.priority,
+            deadline: entry.deadline,
         };
-        let refill = Delivery {
-            class: leaf(self.refill.class.as_ref()),
-            priority: self.refill.priority,
-            deadline: None,
+        let destination = &self.destinations[place];
+        let is_here =
+            |entry: &&SubscriptionEntry| destination.entry.shadow || entry.is_to(destination);
+        let named = self.subscription.iter().filter(is_here);
+        let catch_up_class = destination.entry.catch_up_class.as_ref();
+        let rules = SharingRules {
+            own: self.node.name.to_string(),
+            subscriptions: named.map(|entry| (entry.clone(), delivery(entry))).collect(),
+            refill: Delivery {
+                class: leaf(self.refill.class.as_ref()),
+                priority: self.refill.priority,
+                deadline: None,
+            },
+            catch_up: Some(CatchUp {
+                class: catch_up_class.map(|class| leaf(Some(class))),
+                after: destination.entry.catch_up_after,
+            }),
         };
-        let channels = self.channel.iter().map(of).chain([(REFILL.to_owned(), refill)]).collect();
-        LineSharing { classes: self.classes(), channels, policy: self.line.policy.0, tree }
+        LineSharing { classes, policy: self.line.policy.0, rules, tree }
+    }
+
+    /// Where the contacts with this label go.
+    pub fn route(&self, label: &ContactLabel) -> ContactRoute {
+        route(&self.subscription, &self.destinations, label, self.node.name.as_str())
+    }
+
+    /// The subscription that decides how the destination at `place` gets the contacts with this
+    /// label; none where that is the default.
+    pub fn deciding(&self, place: usize, label: &ContactLabel) -> Option<&SubscriptionEntry> {
+        let destination: &Destination = &self.destinations[place];
+        deciding(&self.subscription, destination, label, self.node.name.as_str())
     }
 
     pub(super) fn check_sharing(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
         let tree = self.tree().expect("the file's classes were checked");
-        let channels = self.channel.iter().enumerate().map(|(nth, channel)| {
-            let place = KeyPlace { heading: "[[channel]]", nth, key: "class" };
-            (place, "a channel", &channel.class)
+        let subscriptions = self.subscription.iter().enumerate().map(|(nth, entry)| {
+            let place = KeyPlace { heading: "[[subscription]]", nth, key: "class" };
+            (place, "a subscription", &entry.class)
+        });
+        let catching_up = self.destinations.iter().enumerate().map(|(nth, destination)| {
+            let place = KeyPlace { heading: "[[destination]]", nth, key: "catch_up_class" };
+            (place, "a destination's backlog", &destination.entry.catch_up_class)
         });
         let refill = KeyPlace { heading: "[refill]", nth: 0, key: "class" };
-        let users = channels.chain([(refill, "refills", &self.refill.class)]);
+        let users =
+            subscriptions.chain(catching_up).chain([(refill, "refills", &self.refill.class)]);
         for (place, user, class) in users {
             if let Some(class) = class
                 && tree.find(class.as_str()).is_none()

@@ -1,17 +1,18 @@
 //! What a node captures and sends: its channels, its spool, and the line to its destination.
 
 use crate::channel::Channel;
-use crate::error::{ConfigError, ConfigText};
+use crate::destination::Destination;
+use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::forwards::ForwardEntry;
 use crate::mirrors::MirrorEntry;
-use crate::name::{Mtu, from_text};
+use crate::name::{Mtu, Name, from_text};
 use crate::node::Node;
 use crate::path::LinePath;
-use crate::peer::PeerEntry;
 use crate::refill::Refill;
 use crate::section::section;
 use crate::sending::{Class, PolicyName};
 use crate::streams::StreamEntry;
+use crate::subscription::{KnownNames, SubscriptionEntry};
 use crate::sync::Sync;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_forward_io::{FarRules, Forwarding};
@@ -27,8 +28,12 @@ pub struct StationConfig {
     pub missions: Vec<PathBuf>,
     /// Who this node is.
     pub node: Node,
-    /// Where the data goes: a `[[peer]]` that a `[[destination]]` names.
-    pub centre: PeerEntry,
+    /// Where the data goes, at least one.
+    pub destinations: Vec<Destination>,
+    /// Which contacts go where.
+    pub subscription: Vec<SubscriptionEntry>,
+    /// Nodes that may connect here, whose contacts can be subscribed to.
+    pub stations: Vec<Name>,
     /// What is known about the line to there.
     pub line: Line,
     /// The durable store that data waits in.
@@ -117,7 +122,56 @@ impl StationConfig {
                 return Err(ConfigError::twice(text, file, "path", path.title()));
             }
         }
+        self.check_paths(config)?;
+        let destinations: Vec<&str> = self.destinations.iter().map(Destination::name).collect();
+        let channels: Vec<&str> = self.channel.iter().map(|one| one.name.as_str()).collect();
+        let own = [&self.node.name];
+        let stations: Vec<&str> = own.into_iter().chain(&self.stations).map(Name::as_str).collect();
+        let known =
+            KnownNames { destinations: &destinations, channels: &channels, stations: &stations };
+        crate::subscription::check(config, &self.subscription, &known)?;
         self.check_sharing(config)
+    }
+
+    /// Checks that each path names destinations that are there, and that an address is of one
+    /// destination.
+    fn check_paths(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
+        for (nth, path) in self.path.iter().enumerate() {
+            let place_of = |key| KeyPlace { heading: "[[path]]", nth, key };
+            match &path.destination {
+                Some(name) if !self.destinations.iter().any(|one| one.peer.name == *name) => {
+                    let what = format!("there is no destination `{name}` for a path");
+                    let known: Vec<&str> =
+                        self.destinations.iter().map(Destination::name).collect();
+                    let help = format!("write one of {}", known.join(", "));
+                    return Err(ConfigError::at(config, place_of("destination"), what, &help));
+                }
+                None if path.remote.is_some() && self.destinations.len() > 1 => {
+                    let what =
+                        "a path has a `remote`, and there are several destinations".to_owned();
+                    let help = "add `destination` with the name of the one that has this address";
+                    return Err(ConfigError::at(config, place_of("remote"), what, help));
+                }
+                _ => {}
+            }
+        }
+        for destination in &self.destinations {
+            if self.paths_to(destination.name()).is_empty() {
+                let what = format!("no path goes to the destination `{}`", destination.name());
+                let place = KeyPlace { heading: "[[path]]", nth: 0, key: "destination" };
+                let help = "add a [[path]] for it, or one without `destination`";
+                return Err(ConfigError::at(config, place, what, help));
+            }
+        }
+        Ok(())
+    }
+
+    /// The ways to one destination.
+    pub fn paths_to(&self, destination: &str) -> Vec<LinePath> {
+        let is_to = |path: &LinePath| {
+            path.destination.as_ref().is_none_or(|name| name.as_str() == destination)
+        };
+        self.paths().into_iter().filter(is_to).collect()
     }
 
     /// The ways to the destination, each with its name: one from any address where none is written.
@@ -127,20 +181,17 @@ impl StationConfig {
         paths.iter().enumerate().map(|(place, path)| path.named(place)).collect()
     }
 
-    /// What is forwarded to and from the destination.
+    /// What is forwarded to and from the destinations, by their order here.
     pub fn forwarding(&self) -> Forwarding {
-        crate::forwards::forwarding(&self.forward, vec![self.centre.name.to_string()])
+        let nodes = self.destinations.iter().map(|one| one.name().to_owned()).collect();
+        crate::forwards::forwarding(&self.forward, nodes)
     }
 
-    /// Whether anything but contacts may go through the session with the destination.
+    /// Whether anything but contacts may go through the sessions with the destinations.
     pub fn has_guests(&self) -> bool {
         let sends = !self.forward.is_empty() || !self.mirror.is_empty() || !self.stream.is_empty();
-        sends || self.rules() != FarRules::default()
-    }
-
-    /// What the destination may have this node do.
-    pub fn rules(&self) -> FarRules {
-        self.centre.rules()
+        let allows = |one: &Destination| one.peer.rules() != FarRules::default();
+        sends || self.destinations.iter().any(allows)
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {

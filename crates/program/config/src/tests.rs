@@ -71,7 +71,7 @@ fn a_station_gets_defaults_and_paths_from_its_own_folder() {
     assert_eq!(config.node.status_socket(), Path::new("/etc/skyhaul/state/status.sock"));
     assert_eq!(config.missions, [Path::new("/etc/skyhaul/missions")]);
     assert_eq!(
-        config.centre.addresses.iter().next().unwrap().to_string(),
+        config.destinations[0].peer.addresses.iter().next().unwrap().to_string(),
         "centre.example.org:4700"
     );
     assert_eq!(config.line.rate, Some(Rate::from_mbps(93)));
@@ -164,7 +164,7 @@ fn a_node_may_send_and_receive_and_one_that_would_do_neither_is_refused() {
     let forwards = "[[forward]]\nsocks = \"1080\"\n[[forward]]\nsocks = \"1081=station-1\"\n";
     let both = parse(&format!("{relay}{forwards}"), Path::new("node.toml")).unwrap();
     let (sends, receives) = (both.station.unwrap(), both.centre.unwrap());
-    assert!(sends.channel.is_empty() && sends.centre.addresses.iter().len() == 2);
+    assert!(sends.channel.is_empty() && sends.destinations[0].peer.addresses.iter().len() == 2);
     assert_eq!((sends.forward.len(), receives.forward.len()), (1, 1));
     assert_eq!(receives.forward[0].node(), Some("station-1"));
     let bare = centre(&CENTRE.replace("[products]\ndir = \"products\"\n", ""));
@@ -200,7 +200,7 @@ fn destinations_and_listens_name_peers_that_are_there() {
     let mute = told("addresses = [\"centre.example.org:4700\"]\n", "");
     assert!(mute.what().contains("has no address"), "{mute}");
     let two = refused(&format!("{STATION}[[destination]]\nto = \"node:centre-1\"\n"));
-    assert!(two.what().contains("there are 2 [[destination]] tables"), "{two}");
+    assert!(two.what().contains("destination `centre-1` is defined twice"), "{two}");
     let own = told("name = \"centre-1\"", "name = \"station-1\"");
     assert!(own.what().contains("has the name of this node"), "{own}");
     let none =
@@ -310,14 +310,21 @@ fn a_line_of_unknown_rate_is_found_out_and_contradictions_are_refused() {
 fn a_line_is_shared_as_classes_and_channels_say() {
     let text = STATION.replace("[line]\nrate = \"93 Mbit/s\"\n", "").replace(
         "input = \"tcp-listen:127.0.0.1:5000\"",
-        "input = \"stdin\"\nclass = \"b\"\ndeadline = \"30 s\"",
+        "input = \"stdin\"\n[[subscription]]\nof = \"contacts\"\nchannel = \
+        [\"x-band\"]\nclass = \"b\"\ndeadline = \"30 s\"",
     );
     let classes = "[[class]]\nname = \"all\"\n[[class]]\nname = \"a\"\nparent = \
                   \"all\"\n[[class]]\nname = \"b\"\n";
     let config = station(&format!("{text}{classes}"));
     assert_eq!(config.line.controller().name(), "adaptive", "the table may be left out");
-    let sharing = config.sharing();
-    let (live, replay) = (sharing.of("x-band"), sharing.of("replay"));
+    let sharing = config.sharing(0);
+    let of = |channel: &str| {
+        let station = config.node.name.to_string();
+        let label =
+            ContactLabel { station, channel: channel.to_owned(), ..ContactLabel::default() };
+        sharing.of(&label)
+    };
+    let (live, replay) = (of("x-band"), of("replay"));
     assert_eq!((live.deadline, live.priority), (Some(Duration::from_secs(30)), 1));
     let name = |class| {
         sharing.tree.leaves().find(|(leaf, _)| *leaf == class).map(|(_, name)| name.to_owned())
@@ -326,8 +333,8 @@ fn a_line_is_shared_as_classes_and_channels_say() {
         (name(live.class), name(replay.class)),
         (Some("b".to_owned()), Some("a".to_owned()))
     );
-    assert_eq!(sharing.of("unknown"), sharing.usual());
-    assert!(sharing == config.sharing() && sharing != LineSharing::default());
+    assert_eq!(of("unknown"), sharing.usual());
+    assert!(sharing == config.sharing(0) && sharing != LineSharing::default());
     let inner = refused(&format!("{text}{classes}").replace("class = \"b\"", "class = \"all\""));
     assert!(inner.help().contains("a, b") && inner.line().is_some(), "{inner}");
 }

@@ -6,6 +6,6 @@ mod feeder;
 mod intake;
 mod lineage;
 
-pub use feeder::{CatchUp, FeedError, Feeder};
+pub use feeder::{FeedError, Feeder};
 pub use intake::{PREFACE, Stamps, custody_of, keep};
 pub use lineage::{Divergence, find_divergence, renew};

@@ -2,7 +2,7 @@
 //!
 //! Threads: one for each channel (`channel`) and for each input that is recorded (`recording`), one
 //! that syncs the disk (`spooler`), one that looks for frames that the centre misses (`refill`),
-//! one for the line (`uplink`), one for each mirror (`mirrors`), three for each stream (`streams`),
+//! one for the line (`uplinks`), one for each mirror (`mirrors`), three for each stream (`streams`),
 //! one that answers status requests. They meet in `shared`.
 
 mod board;
@@ -28,32 +28,37 @@ mod refill;
 mod reload;
 mod resume;
 mod rivals;
+mod routing;
 mod shared;
 mod sockets;
 mod spooler;
 mod streams;
 mod union;
 mod uplink;
+mod uplinks;
 
 use crate::adopted::Adopted;
 use crate::custody::Feeder;
 use crate::fault::Fault;
 use crate::guests;
 use crate::services::{self, SessionMemory};
-use crate::status::{ChannelState, ChannelStatus, StatusReply, StatusRequest};
+use crate::status::{ChannelState, ChannelStatus, DestinationStatus, StatusReply, StatusRequest};
+use board::StationBoard;
 use channel::ChannelRunner;
 use channel_context::ChannelContext;
 use mirrors::Mirror;
 use order::StationOrder;
-use paths::StationPaths;
+use paths::{SpareSocket, StationPaths};
 use refill::RefillRunner;
+use routing::Routing;
 pub(crate) use shared::StationShared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_channels_io::ChannelService;
 use skyhaul_channels_io::{IncomingChannels, Tenants};
-use skyhaul_config::{MirrorEntry, MissionRef, StationConfig};
+use skyhaul_config::{Destination, MirrorEntry, MissionRef, StationConfig};
 use skyhaul_net::{Clock, Driver};
-use skyhaul_store::{DestinationId, Disk, Spool, SpoolConfig, SpoolDraw, SpoolError};
+use skyhaul_sessions::SocketId;
+use skyhaul_store::{Disk, Spool, SpoolConfig, SpoolDraw, SpoolError};
 use skyhaul_units::{ByteCount, FlowId};
 use sockets::{PathSocket, PathSocketOpener};
 use std::sync::Arc;
@@ -61,6 +66,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use streams::Streams;
 use uplink::{CentreContact, CentreKeys, Uplink, UplinkParts};
+use uplinks::Uplinks;
 
 pub use reach::reach;
 use reload::Reload;
@@ -91,11 +97,15 @@ impl Station {
         disk: Arc<dyn Disk>,
         clock: Clock,
     ) -> Result<Self, Fault> {
-        let (driver, paths) = driver(config, clock)?;
-        let spool = open_spool(config, disk.clone(), clock)?;
-        let (name, channels) =
-            (config.node.name.to_string(), config.channel.iter().map(shown).collect());
-        let shared = Arc::new(StationShared::new(name, channels, spool, clock, driver.waker()));
+        let (driver, paths) = driver(config, &config.destinations, clock)?;
+        let mut spool = open_spool(config, disk.clone(), clock)?;
+        let routing = Routing::declare(config, &mut spool).map_err(|error| spool_fault(&error))?;
+        let board = StationBoard::new(
+            config.node.name.to_string(),
+            config.channel.iter().map(shown).collect(),
+            config.destinations.iter().map(shown_destination).collect(),
+        );
+        let shared = Arc::new(StationShared::new(board, routing, spool, clock, driver.waker()));
         let guests = guests::start(
             config.forwarding(),
             IncomingChannels::Refused,
@@ -183,24 +193,47 @@ fn shown(channel: &skyhaul_config::Channel) -> ChannelStatus {
     ChannelStatus { name, input, ..ChannelStatus::default() }
 }
 
-/// Opens the sockets of the configured paths.
-fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, StationPaths), Fault> {
+fn shown_destination(destination: &Destination) -> DestinationStatus {
+    DestinationStatus {
+        name: destination.name().to_owned(),
+        shadow: destination.entry.shadow,
+        ..DestinationStatus::default()
+    }
+}
+
+/// Opens the sockets of the paths to these destinations. Returns the paths to each.
+fn driver(
+    config: &StationConfig,
+    destinations: &[Destination],
+    clock: Clock,
+) -> Result<(Driver, Vec<StationPaths>), Fault> {
     let identity = services::identity(&config.node)?;
-    let centre = config.centre.addresses.iter().map(ToString::to_string).collect();
-    let opener = PathSocketOpener { identity, line: config.line.clone(), centre, clock };
     let window = if config.has_guests() { guests::window(WINDOW) } else { WINDOW };
     let mut driver: Option<Driver> = None;
-    let mut planned = Vec::new();
-    for path in config.paths() {
-        let PathSocket { endpoint, family } = opener.open(&path)?;
-        match &mut driver {
-            None => driver = Some(services::driver(endpoint, &path.place(), window, clock)?),
-            Some(driver) => drop(driver.add_endpoint(endpoint)),
+    let mut all = Vec::new();
+    for destination in destinations {
+        let opener = PathSocketOpener {
+            identity: identity.clone(),
+            line: config.line.clone(),
+            centre: destination.peer.addresses.iter().map(ToString::to_string).collect(),
+            clock,
+        };
+        let mut opened = Vec::new();
+        for path in config.paths_to(destination.name()) {
+            let PathSocket { endpoint, family } = opener.open(&path)?;
+            let socket = match &mut driver {
+                None => {
+                    driver = Some(services::driver(endpoint, &path.place(), window, clock)?);
+                    SocketId(0)
+                }
+                Some(driver) => driver.add_endpoint(endpoint),
+            };
+            opened.push(SpareSocket { config: path, family, socket });
         }
-        planned.push((path, family));
+        all.push(StationPaths::new(opener, &opened));
     }
     let driver = driver.ok_or_else(|| Fault::configuration("no path", "[[path]]", "write one"))?;
-    Ok((driver, StationPaths::new(opener, &planned)))
+    Ok((driver, all))
 }
 
 fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Result<Spool, Fault> {
@@ -216,7 +249,8 @@ fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Resu
 /// What the thread of the line serves.
 struct LineParts {
     driver: Driver,
-    paths: StationPaths,
+    /// The paths to each destination.
+    paths: Vec<StationPaths>,
     guests: Tenants,
 }
 
@@ -293,13 +327,17 @@ fn line(
     line: LineParts,
 ) -> Result<JoinHandle<()>, Fault> {
     let LineParts { mut driver, paths, guests } = line;
-    let feeder = Feeder::new(DestinationId::FIRST, config.sharing(), WINDOW.send);
-    let parts = UplinkParts { paths, feeder, guests };
-    let name = config.node.name.to_string();
-    let mut uplink = Uplink::new(name, centre_of(config), shared.clone(), clock, parts);
+    let uplink = |(place, paths): (usize, StationPaths)| {
+        let feeder = Feeder::new(shared.routing.id(place), config.sharing(place), WINDOW.send);
+        let parts = UplinkParts { place, paths, feeder };
+        let centre = contact_of(&config.destinations[place]);
+        Uplink::new(config.node.name.to_string(), centre, shared.clone(), clock, parts)
+    };
+    let list = paths.into_iter().enumerate().map(uplink).collect();
+    let mut uplinks = Uplinks::new(list, shared.clone(), clock, guests);
     let shared = shared.clone();
     services::thread("line", move || {
-        if let Err(error) = driver.run(&mut uplink, shared.shutdown.flag()) {
+        if let Err(error) = driver.run(&mut uplinks, shared.shutdown.flag()) {
             let help = "restart the station: all captured data is in the spool";
             shared.shutdown.fail(Fault::environment(
                 format!("the line's socket failed ({error})"),
@@ -310,12 +348,13 @@ fn line(
     })
 }
 
-fn centre_of(config: &StationConfig) -> CentreContact {
+fn contact_of(destination: &Destination) -> CentreContact {
+    let peer = &destination.peer;
     CentreContact {
-        name: config.centre.name.to_string(),
-        address: config.centre.addresses.iter().next().map(ToString::to_string).unwrap_or_default(),
-        keys: CentreKeys::new(config.centre.fingerprints.iter()),
-        rules: Arc::new(config.rules()),
+        name: destination.name().to_owned(),
+        address: peer.addresses.iter().next().map(ToString::to_string).unwrap_or_default(),
+        keys: CentreKeys::new(peer.fingerprints.iter()),
+        rules: Arc::new(peer.rules()),
     }
 }
 

@@ -19,10 +19,10 @@ pub use guests::{FilesStatus, ForwardsStatus, ListenStatus, MirrorState, MirrorS
 pub use guests::{StreamState, StreamStatus, StreamsStatus};
 pub use inputs::{InputFrames, InputStatus};
 pub use model::{
-    CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured, ContactForecast,
-    ContactIntegrity, ContactReceived, ContactState, FrameReception, LinePath, LineState,
-    LineStatus, LiveStatus, NodeStatus, PathControl, PathFec, ProductStatus, SpoolStatus,
-    StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
+    BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
+    ContactForecast, ContactIntegrity, ContactReceived, ContactState, DestinationStatus,
+    FrameReception, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, PathControl, PathFec,
+    ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
 };
 pub use process::ProcessStatus;
 pub use products::{AssembledProduct, AssemblyState};

@@ -38,6 +38,8 @@ pub struct BlockHead {
     pub corrected_symbols: u64,
     /// The station's name for the input, at most 255 bytes.
     pub channel: String,
+    /// The name of the mission, at most 255 bytes.
+    pub mission: String,
     /// Good frames of the contact so far, by virtual channel; at most [`MAX_CLOSE_CHANNELS`].
     pub frames: Vec<(Channel, u64)>,
     /// The nodes that the contact came through, its station first; empty where it came from its
@@ -59,7 +61,7 @@ pub enum BlockContent<'a> {
 pub enum PayloadError {
     /// Written by another version of the program.
     #[error(
-        "block of version {0}, this program reads versions 1 to 4; install the same release at \
+        "block of version {0}, this program reads versions 3 to 6; install the same release at \
         both ends"
     )]
     Version(u8),
@@ -85,8 +87,8 @@ pub const TAKEN: usize = 8;
 pub const LOST: &[u8] = &[LOST_VERSION];
 const LOST_VERSION: u8 = 0;
 
-const VERSION: u8 = 1;
-const VERSION_PACKED: u8 = 2;
+const VERSION: u8 = 3;
+const VERSION_PACKED: u8 = 4;
 /// What the hops add to the version.
 const PASSED: u8 = 2;
 /// Most bytes of records in a block: what a station gathers (192 KiB), one record more, and room.
@@ -97,7 +99,6 @@ const FRAMES_ENTRY: usize = 2 + 1 + 8;
 impl BlockHead {
     /// Appends the head to `out`, and what follows it.
     pub fn encode(&self, content: BlockContent<'_>, out: &mut Vec<u8>) {
-        let channel = &self.channel.as_bytes()[..self.channel.len().min(255)];
         let (version, bytes) = match content {
             BlockContent::Records(bytes) => (VERSION, bytes),
             BlockContent::Packed(bytes) => (VERSION_PACKED, bytes),
@@ -107,8 +108,11 @@ impl BlockHead {
         out.extend_from_slice(&self.position.as_bits().to_be_bytes());
         out.extend_from_slice(&self.set_aside.to_be_bytes());
         out.extend_from_slice(&self.corrected_symbols.to_be_bytes());
-        out.push(channel.len() as u8);
-        out.extend_from_slice(channel);
+        for name in [&self.channel, &self.mission] {
+            let name = &name.as_bytes()[..name.len().min(255)];
+            out.push(name.len() as u8);
+            out.extend_from_slice(name);
+        }
         let frames = &self.frames[..self.frames.len().min(MAX_CLOSE_CHANNELS)];
         out.extend_from_slice(&(frames.len() as u16).to_be_bytes());
         for (channel, count) in frames {
@@ -134,12 +138,15 @@ impl BlockHead {
     /// # Errors
     /// [`PayloadError`].
     pub fn decode(bytes: &[u8]) -> Result<(Self, BlockContent<'_>), PayloadError> {
-        let HeadParts { version, fixed, channel, frames, hops, records } = HeadParts::of(bytes)?;
+        let HeadParts { version, fixed, channel, mission, frames, hops, records } =
+            HeadParts::of(bytes)?;
         let content = match version {
             VERSION => BlockContent::Records,
             _ => BlockContent::Packed,
         };
         let word = |at: usize| number(&fixed[at..at + 8]);
+        let name =
+            |name: &[u8]| skyhaul_units::printable(&String::from_utf8_lossy(name), name.len());
         let entry = |entry: &[u8]| {
             let (scid, vcid) =
                 (Scid::from_bits(number(&entry[..2]) as u16), Vcid::from_bits(entry[2]));
@@ -150,7 +157,8 @@ impl BlockHead {
             position: BitPosition::from_bits(word(9)),
             set_aside: word(17),
             corrected_symbols: word(25),
-            channel: skyhaul_units::printable(&String::from_utf8_lossy(channel), channel.len()),
+            channel: name(channel),
+            mission: name(mission),
             frames: frames.chunks_exact(FRAMES_ENTRY).map(entry).collect(),
             hops,
         };
@@ -182,7 +190,8 @@ impl BlockHead {
             }
             _ => {
                 let parts = HeadParts::of(bytes)?;
-                let before = FIXED + parts.channel.len() + 2 + parts.frames.len();
+                let before =
+                    FIXED + parts.channel.len() + 1 + parts.mission.len() + 2 + parts.frames.len();
                 out.push(parts.version + PASSED);
                 out.extend_from_slice(bytes.get(1..before).unwrap_or_default());
                 (parts.hops, parts.records)
@@ -204,6 +213,7 @@ struct HeadParts<'a> {
     version: u8,
     fixed: &'a [u8],
     channel: &'a [u8],
+    mission: &'a [u8],
     frames: &'a [u8],
     hops: Vec<Hop>,
     records: &'a [u8],
@@ -222,11 +232,14 @@ impl<'a> HeadParts<'a> {
         let (fixed, rest) = bytes.split_at_checked(FIXED).ok_or(PayloadError::Truncated)?;
         let (channel, rest) =
             rest.split_at_checked(usize::from(fixed[FIXED - 1])).ok_or(PayloadError::Truncated)?;
+        let (len, rest) = rest.split_first().ok_or(PayloadError::Truncated)?;
+        let (mission, rest) =
+            rest.split_at_checked(usize::from(*len)).ok_or(PayloadError::Truncated)?;
         let (count, rest) = rest.split_first_chunk::<2>().ok_or(PayloadError::Truncated)?;
         let len = usize::from(u16::from_be_bytes(*count)) * FRAMES_ENTRY;
         let (frames, rest) = rest.split_at_checked(len).ok_or(PayloadError::Truncated)?;
         let (hops, records) = if has_hops { hops::decode(rest)? } else { (Vec::new(), rest) };
-        Ok(Self { version, fixed, channel, frames, hops, records })
+        Ok(Self { version, fixed, channel, mission, frames, hops, records })
     }
 }
 
@@ -274,7 +287,7 @@ mod tests {
         #[test]
         fn heads_survive(
             closed in any::<i32>(), position in any::<u64>(),
-            totals in any::<(u64, u64)>(), channel in ".{0,40}",
+            totals in any::<(u64, u64)>(), [channel, mission] in proptest::array::uniform2(".{0,40}"),
             frames in proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..20),
             is_packed in any::<bool>(),
             hops in proptest::collection::vec((".{0,20}", any::<u32>()), 0..5),
@@ -287,6 +300,7 @@ mod tests {
                 set_aside: totals.0,
                 corrected_symbols: totals.1,
                 channel,
+                mission,
                 frames: frames
                     .into_iter()
                     .map(|(scid, vcid, count)| (channel_of(scid, vcid), count))
@@ -310,7 +324,8 @@ mod tests {
             bytes.extend_from_slice(b"records");
             prop_assert_eq!(BlockHead::closed(&bytes), Some(head.closed));
             // What a terminal would act on is taken out of names.
-            let channel = skyhaul_units::printable(&head.channel, head.channel.len());
+            let shown = |name: &str| skyhaul_units::printable(name, name.len());
+            let (channel, mission) = (shown(&head.channel), shown(&head.mission));
             let named = |hop: &Hop| Hop {
                 node: skyhaul_units::printable(&hop.node, hop.node.len()),
                 flow: hop.flow,
@@ -319,7 +334,7 @@ mod tests {
             prop_assert_eq!(BlockHead::hops(&bytes), Ok(hops.clone()));
             let further = Hop { node: "further".to_owned(), flow: FlowId(9) };
             let passed = BlockHead::passed_on(&bytes, further.clone()).unwrap();
-            let decoded = BlockHead { channel, hops, ..head };
+            let decoded = BlockHead { channel, mission, hops, ..head };
             let mut once_more = decoded.clone();
             once_more.hops.push(further);
             prop_assert_eq!(BlockHead::decode(&passed), Ok((once_more, content(b"records"))));

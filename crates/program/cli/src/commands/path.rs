@@ -117,7 +117,7 @@ pub fn run(command: PathCommand, out: &mut dyn Write) -> Result<(), Failure> {
 fn list(node: &NodeArguments, out: &mut dyn Write) -> Result<(), Failure> {
     let socket = node.socket()?;
     match ask(&socket)?.station {
-        Some(station) => Ok(write_paths(&station.line.paths, out)?),
+        Some(station) => Ok(write_paths(&station.line().paths, out)?),
         None => {
             let what = "a node without a destination has no paths";
             let failure = Failure::new(Exit::Usage, what, "ask the node that sends");

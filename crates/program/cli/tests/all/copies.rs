@@ -176,7 +176,7 @@ fn of_two_stations_with_one_key_the_newer_stays_connected_and_both_ends_report_i
     let newer = write_other(&site, "newer", &channel(1));
     site.write(&channel(0));
     let older = site.start_to_stay();
-    site.until(|status| (status["line"]["state"] == "open").then_some(()));
+    site.until(|status| (status["destinations"][0]["line"]["state"] == "open").then_some(()));
     let ask = |config: &str| -> Option<Value> {
         node::part(&run(&["status", "--config", config, "--json"], site.folder()).stdout)
     };
@@ -189,10 +189,13 @@ fn of_two_stations_with_one_key_the_newer_stays_connected_and_both_ends_report_i
         shares(&alarms(status), "the key of station s: two nodes").then_some(())
     });
     let kept = until(|| ask(&newer), || "the newer does not answer".to_owned());
-    assert_eq!((&kept["line"]["state"], &kept["line"]["connects"]), (&"open".into(), &1.into()));
+    assert_eq!(
+        (&kept["destinations"][0]["line"]["state"], &kept["destinations"][0]["line"]["connects"]),
+        (&"open".into(), &1.into())
+    );
     newer_runs.kill();
     site.until(|status| {
-        let is_back = status["line"]["state"] == "open";
+        let is_back = status["destinations"][0]["line"]["state"] == "open";
         (is_back && !shares(&alarms(status), "another node uses")).then_some(())
     });
     assert_whole(&site, &[0, 1]);

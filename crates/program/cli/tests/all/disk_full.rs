@@ -75,7 +75,7 @@ fn a_full_centre_holds_the_station_back_and_goes_on_when_there_is_room() {
             let centre = site.centre("full centre", is_full);
             assert_alarm(&centre.alarms, &["stations are paused", "free space"]);
             let holds =
-                |station: &StationStatus| station.line.held_back && station.spool.blocks > 0;
+                |station: &StationStatus| station.line().held_back && station.spool.blocks > 0;
             site.station("station that holds what the centre does not take", holds);
             disk.fill(0);
             site.kill(Node::Centre);

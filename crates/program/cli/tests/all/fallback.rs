@@ -50,7 +50,8 @@ fn contact_arrives(path: &str) -> Value {
     let _station = site.start_to_stay();
     site.assert_whole();
     site.until(|status| {
-        Some(status["line"]["paths"].clone()).filter(|_| status["spool"]["blocks"] == 0)
+        Some(status["destinations"][0]["line"]["paths"].clone())
+            .filter(|_| status["spool"]["blocks"] == 0)
     })
 }
 
@@ -103,7 +104,7 @@ impl Changing {
     fn under_way(&self) -> Running {
         let station = Running::start_logged(&["run", "station.toml"], self.site.folder());
         self.site.until(|status| {
-            let sent = status["line"]["paths"][0]["bytes_sent"].as_u64()?;
+            let sent = status["destinations"][0]["line"]["paths"][0]["bytes_sent"].as_u64()?;
             Some(()).filter(|()| sent > 100_000)
         });
         station
@@ -119,7 +120,7 @@ impl Changing {
     #[track_caller]
     fn paths(&self, probe: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         self.site.until(|status| {
-            let paths = status["line"]["paths"].as_array()?;
+            let paths = status["destinations"][0]["line"]["paths"].as_array()?;
             probe(paths).then(|| paths.clone())
         })
     }

@@ -83,7 +83,7 @@ fn a_contact_is_unchanged_by_a_mirror_a_stream_and_connections_in_its_session() 
         assert_eq!(outcome, expected);
     });
     let (station, centre) = (pair.status("station"), pair.status("centre"));
-    assert_eq!(station["line"]["connects"], 1, "{station:#}");
+    assert_eq!(station["destinations"][0]["line"]["connects"], 1, "{station:#}");
     assert_eq!(centre["stations"].as_array().map(Vec::len), Some(1), "{centre:#}");
     assert_eq!(pair.clients(), 1, "one socket at either side");
     assert_eq!(centre["files"][0]["copied"], source.files() as u64, "{centre:#}");

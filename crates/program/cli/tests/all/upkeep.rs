@@ -197,7 +197,7 @@ fn a_centre_accepts_and_disconnects_stations_when_its_configuration_changes() {
     fs::write(&file, &nobody).unwrap();
     site.start(Node::Centre);
     site.start(Node::Station);
-    let is = |state: LineState| move |station: &StationStatus| station.line.state == state;
+    let is = |state: LineState| move |station: &StationStatus| station.line().state == state;
     site.station("station that is refused", is(LineState::Refused));
     fs::write(&file, format!("{text}\nno_key = 1\n")).unwrap();
     site.signal(Node::Centre, Signal::HUP);

@@ -28,18 +28,18 @@ fn order(site: &Site, arguments: &[&str]) -> String {
 }
 
 fn states(status: &Value) -> Vec<String> {
-    let paths = status["line"]["paths"].as_array().cloned().unwrap_or_default();
+    let paths = status["destinations"][0]["line"]["paths"].as_array().cloned().unwrap_or_default();
     paths.iter().map(|path| path["state"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// The value of a key in the status of the path with this name.
 fn of_path(status: &Value, name: &str, key: &str) -> Option<Value> {
-    let paths = status["line"]["paths"].as_array()?;
+    let paths = status["destinations"][0]["line"]["paths"].as_array()?;
     paths.iter().find(|path| path["name"] == name).map(|path| path[key].clone())
 }
 
 fn names(status: &Value) -> Vec<String> {
-    let paths = status["line"]["paths"].as_array().cloned().unwrap_or_default();
+    let paths = status["destinations"][0]["line"]["paths"].as_array().cloned().unwrap_or_default();
     paths.iter().map(|path| path["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
@@ -211,7 +211,9 @@ fn a_station_forecasts_a_missed_deadline_before_it_passes() {
         let told = alarms
             .iter()
             .any(|alarm| alarm.as_str().unwrap_or_default().contains("will miss its deadline by"));
-        status["forecasts"][0]["spare_s"].as_f64().filter(|spare| told && *spare < 0.0)
+        status["destinations"][0]["forecasts"][0]["spare_s"]
+            .as_f64()
+            .filter(|spare| told && *spare < 0.0)
     });
     assert!(spare < 0.0 && spare > -8.0, "7.5 s for all of it, due within 4: {spare}");
     let shown = site.shown("station.toml");

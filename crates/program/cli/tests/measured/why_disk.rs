@@ -170,7 +170,7 @@ fn why_names_the_slow_disk_of_a_centre_at_both_ends() {
     printed(&made, site.folder());
     site.write(&format!("[[channel]]\nname = \"x\"\ninput = \"file:{}\"\n", file.display()));
     let station = site.start_to_stay();
-    site.until(|status| (status["line"]["held_back"] == true).then_some(()));
+    site.until(|status| (status["destinations"][0]["line"]["held_back"] == true).then_some(()));
     let near = judged(&["--config", "station.toml", "--watch", "3 s"], site.folder());
     let far = judged(&["--config", "centre.toml", "--watch", "3 s"], site.folder());
     drop(station);

@@ -31,7 +31,7 @@ fn figure(verdict: &Value, path: &str) -> f64 {
 fn station(site: &Site, tables: &str) -> Running {
     site.write(tables);
     let station = site.start_to_stay();
-    site.until(|status| (status["line"]["state"] == "open").then_some(()));
+    site.until(|status| (status["destinations"][0]["line"]["state"] == "open").then_some(()));
     station
 }
 
@@ -90,7 +90,9 @@ fn a_station_with_a_declared_rate_waits_for_its_path_and_a_probe_reports_the_rat
     let mut probe = Running::start(&["probe", "serve", "--bind", "127.0.0.1:0"], site.folder());
     let host = probe.address();
     let _station = station(&site, &format!("[line]\nrate = \"500 kbit/s\"\n{}", channel("")));
-    site.until(|status| (status["line"]["bytes_reported"].as_u64() > Some(0)).then_some(()));
+    site.until(|status| {
+        (status["destinations"][0]["line"]["bytes_reported"].as_u64() > Some(0)).then_some(())
+    });
     let verdict = judged(&["--config", "station.toml"], site.folder());
     assert_eq!(verdict["cause"], "declared-rate", "{verdict:#}");
     assert!(figure(&verdict, "/waited/path") > 0.5, "{verdict:#}");
@@ -111,10 +113,14 @@ fn why_does_not_call_a_dead_line_full() {
     let by_proxy = proxy.address();
     let path = format!("[[path]]\nremote = \"{by_proxy}\"\n");
     let _station = station(&site, &format!("{path}{}", channel("rate = \"2 Mbit/s\"\n")));
-    site.until(|status| (status["line"]["bytes_reported"].as_u64() > Some(0)).then_some(()));
+    site.until(|status| {
+        (status["destinations"][0]["line"]["bytes_reported"].as_u64() > Some(0)).then_some(())
+    });
     // From now on, the line loses every datagram in both directions.
     proxy.signal(Signal::STOP);
-    site.until(|status| (status["line"]["paths"][0]["state"] != "open").then_some(()));
+    site.until(|status| {
+        (status["destinations"][0]["line"]["paths"][0]["state"] != "open").then_some(())
+    });
     let output = run(&["why", "--json", "--config", "station.toml"], site.folder());
     proxy.signal(Signal::CONT);
     let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
@@ -151,7 +157,9 @@ fn why_refuses_a_node_without_a_session_and_contradictory_arguments() {
     drop(running);
     site.kill_centre();
     let _alone = site.start_to_stay();
-    site.until(|status| status["line"]["peer"].as_str().filter(|peer| !peer.is_empty()).map(drop));
+    site.until(|status| {
+        status["destinations"][0]["line"]["peer"].as_str().filter(|peer| !peer.is_empty()).map(drop)
+    });
     let why = |arguments: &[&str]| {
         run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder())
     };

@@ -7,18 +7,17 @@
 //! divided evenly among the lanes, so that each has blocks there; lanes compete for the other half.
 
 use bytes::Bytes;
-use skyhaul_config::{Delivery, LineSharing};
+use skyhaul_config::{ContactLabel, Delivery, LineSharing};
 use skyhaul_records::payload::{BlockHead, LOST, with_taken};
 use skyhaul_store::{DestinationId, LogRecord, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
 use skyhaul_transport::{Block, BlockId, Resume, SendError, Session, cost};
-use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Utc};
+use skyhaul_units::{ByteCount, FlowId, Instant, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Feeds the sessions with one destination from the spool, one session at a time.
 #[derive(Debug)]
 pub struct Feeder {
     to: DestinationId,
-    catch_up: Option<CatchUp>,
     /// The flows of the backlog that the destination came back to: at most the spool's live flows.
     behind: BTreeSet<FlowId>,
     sharing: LineSharing,
@@ -34,16 +33,6 @@ pub struct Feeder {
     sent: BTreeMap<FlowId, Seq>,
     /// Blocks without an outcome yet, with their lane and cost: bounded by the session's buffer.
     open: BTreeMap<BlockId, (usize, u64)>,
-}
-
-/// How the backlog is sent that a destination comes back to, so that live contacts go first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CatchUp {
-    /// Its class, priority and deadline.
-    pub delivery: Delivery,
-    /// Contacts that are closed and whose newest block is older than this when the session begins
-    /// are backlog.
-    pub after: Duration,
 }
 
 /// Contacts with the same class, priority and deadline.
@@ -62,7 +51,7 @@ struct Lane {
 #[derive(Debug)]
 struct Known {
     /// None where its first block could not be read.
-    channel: Option<String>,
+    label: Option<ContactLabel>,
     lane: usize,
 }
 
@@ -102,7 +91,6 @@ impl Feeder {
     pub const fn new(to: DestinationId, sharing: LineSharing, buffer: ByteCount) -> Self {
         Self {
             to,
-            catch_up: None,
             behind: BTreeSet::new(),
             sharing,
             buffer: buffer.as_u64(),
@@ -113,26 +101,31 @@ impl Feeder {
         }
     }
 
-    /// The same, with a delivery of its own for the backlog after an absence.
-    #[must_use]
-    pub const fn catching_up(mut self, catch_up: CatchUp) -> Self {
-        self.catch_up = Some(catch_up);
-        self
-    }
-
     /// The destination that it feeds.
     pub const fn to(&self) -> DestinationId {
         self.to
     }
 
-    /// The class tree, the policy and the delivery of each channel.
+    /// The class tree, the policy and the delivery of contacts.
     pub const fn sharing(&self) -> &LineSharing {
         &self.sharing
     }
 
-    /// The channel that a flow came from, once a block of it was read.
-    pub fn channel(&self, flow: FlowId) -> Option<&str> {
-        self.flows.get(&flow)?.channel.as_deref()
+    /// What a flow is of, once a block of it was read.
+    pub fn label(&self, flow: FlowId) -> Option<&ContactLabel> {
+        self.flows.get(&flow)?.label.as_ref()
+    }
+
+    /// How a contact with this label is sent.
+    pub fn delivery(&self, flow: FlowId, label: &ContactLabel) -> Delivery {
+        delivery_of(&self.sharing, Some(label), self.age(flow))
+    }
+
+    fn age(&self, flow: FlowId) -> ContactAge {
+        match self.behind.contains(&flow) {
+            true => ContactAge::Backlog,
+            false => ContactAge::Live,
+        }
     }
 
     /// The block after the last one of a flow that the session took.
@@ -146,7 +139,7 @@ impl Feeder {
             spool.resume(self.to, flow, resume.next(flow).unwrap_or(Seq::FINISHED));
         }
         self.disconnected();
-        if let Some(catch_up) = self.catch_up {
+        if let Some(catch_up) = self.sharing.catch_up() {
             let mut live = spool.queue().open_flows();
             live.sort_unstable_by_key(|open| open.flow);
             let is_open = |flow| live.binary_search_by_key(&flow, |open| open.flow).is_ok();
@@ -157,7 +150,7 @@ impl Feeder {
         self.set_lanes(spool);
     }
 
-    /// Replaces the class tree and the delivery of each channel. Blocks that the session has taken
+    /// Replaces the class tree and the delivery of contacts. Blocks that the session has taken
     /// keep their class.
     pub fn share(&mut self, spool: &Spool, sharing: LineSharing) {
         self.sharing = sharing;
@@ -167,11 +160,7 @@ impl Feeder {
     }
 
     fn set_lanes(&mut self, spool: &Spool) {
-        let ways = self.sharing.channels.iter().map(|(_, delivery)| *delivery);
-        let catch_up = self.catch_up.map(|catch_up| catch_up.delivery);
-        let mut ways: Vec<Delivery> = ways.chain([self.sharing.usual()]).chain(catch_up).collect();
-        ways.sort_unstable();
-        ways.dedup();
+        let ways = self.sharing.deliveries();
         let lane = |delivery| Lane {
             delivery,
             reader: spool.queue().reader_from_custody(self.to),
@@ -180,9 +169,12 @@ impl Feeder {
         };
         self.lanes = ways.into_iter().map(lane).collect();
         for (flow, known) in &mut self.flows {
-            let catch_up = self.catch_up.filter(|_| self.behind.contains(flow));
-            let channel = known.channel.as_deref();
-            known.lane = lane_of(&self.lanes, delivery_of(&self.sharing, channel, catch_up));
+            let age = match self.behind.contains(flow) {
+                true => ContactAge::Backlog,
+                false => ContactAge::Live,
+            };
+            let delivery = delivery_of(&self.sharing, known.label.as_ref(), age);
+            known.lane = lane_of(&self.lanes, delivery);
         }
         for (block, (lane, cost)) in &mut self.open {
             *lane = self.flows.get(&block.flow).map_or(0, |known| known.lane);
@@ -300,15 +292,15 @@ impl Feeder {
 
     /// The lane of the flow that an item is of.
     fn meet(&mut self, flow: FlowId, item: &SpoolItem) -> usize {
+        let age = self.age(flow);
         let (lanes, sharing) = (&self.lanes, &self.sharing);
-        let catch_up = self.catch_up.filter(|_| self.behind.contains(&flow));
         let known = self.flows.entry(flow).or_insert_with(|| {
-            let channel = match item {
-                SpoolItem::Block(record) => channel(record),
+            let label = match item {
+                SpoolItem::Block(record) => label(record, sharing.own()),
                 SpoolItem::Missing { .. } => None,
             };
-            let delivery = delivery_of(sharing, channel.as_deref(), catch_up);
-            Known { lane: lane_of(lanes, delivery), channel }
+            let delivery = delivery_of(sharing, label.as_ref(), age);
+            Known { lane: lane_of(lanes, delivery), label }
         });
         known.lane
     }
@@ -358,17 +350,20 @@ impl Feeder {
     }
 }
 
-/// How a contact is sent: as its channel says, the usual way where that is not known, and otherwise
-/// where it is backlog.
-fn delivery_of(
-    sharing: &LineSharing,
-    channel: Option<&str>,
-    catch_up: Option<CatchUp>,
-) -> Delivery {
-    match (catch_up, channel) {
-        (Some(catch_up), _) => catch_up.delivery,
-        (None, Some(channel)) => sharing.of(channel),
-        (None, None) => sharing.usual(),
+/// Whether a contact waited for its destination's return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ContactAge {
+    Live,
+    Backlog,
+}
+
+/// How a contact is sent: as its label says, the usual way where that is not known, and behind live
+/// contacts where it is backlog.
+fn delivery_of(sharing: &LineSharing, label: Option<&ContactLabel>, age: ContactAge) -> Delivery {
+    let live = label.map_or_else(|| sharing.usual(), |label| sharing.of(label));
+    match (age, sharing.catch_up()) {
+        (ContactAge::Backlog, Some(catch_up)) => catch_up.of(live),
+        _ => live,
     }
 }
 
@@ -387,8 +382,11 @@ struct Piece {
     due: Option<Utc>,
 }
 
-fn channel(record: &LogRecord) -> Option<String> {
-    BlockHead::decode(&record.payload).ok().map(|(head, _)| head.channel)
+/// What a contact is of that the node `own` captured.
+fn label(record: &LogRecord, own: &str) -> Option<ContactLabel> {
+    let (head, _) = BlockHead::decode(&record.payload).ok()?;
+    let (channel, mission) = (head.channel, head.mission);
+    Some(ContactLabel { station: own.to_owned(), channel, mission })
 }
 
 /// The blocks of a record, or empty ones for a hole.

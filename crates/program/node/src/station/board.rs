@@ -1,9 +1,10 @@
 //! The status board of a station: each thread puts up what it does, and status reads it.
 
 use crate::status::{
-    ChannelStatus, ContactCaptured, ContactForecast, ForwardsStatus, LineStatus, MirrorStatus,
-    Recent, RecordingStatus, StationStatus, StoreState, StreamStatus,
+    ChannelStatus, ContactCaptured, ContactForecast, DestinationStatus, ForwardsStatus, LineStatus,
+    MirrorStatus, Recent, RecordingStatus, StationStatus, StoreState, StreamStatus,
 };
+use skyhaul_config::ContactLabel;
 use skyhaul_units::{ByteCount, FlowId, Rate};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,8 +28,7 @@ struct Shown {
     name: String,
     channels: Vec<ChannelStatus>,
     contacts: Recent<ContactCaptured>,
-    line: LineStatus,
-    forecasts: Vec<ContactForecast>,
+    destinations: Vec<DestinationStatus>,
     forwards: Option<ForwardsStatus>,
     mirrors: Vec<MirrorStatus>,
     streams: Vec<StreamStatus>,
@@ -36,18 +36,29 @@ struct Shown {
 }
 
 impl StationBoard {
-    /// Of the station `name` with these channels, which has done nothing yet.
-    pub fn new(name: String, channels: Vec<ChannelStatus>) -> Self {
-        Self { shown: Mutex::new(Shown { name, channels, ..Shown::default() }) }
+    /// Of the station `name` with these channels and destinations, which has done nothing yet.
+    pub fn new(
+        name: String,
+        channels: Vec<ChannelStatus>,
+        destinations: Vec<DestinationStatus>,
+    ) -> Self {
+        Self { shown: Mutex::new(Shown { name, channels, destinations, ..Shown::default() }) }
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows the line.
-    pub fn line(&self, line: LineStatus) {
-        self.shown().line = line;
+    /// Changes the status of destination number `place`.
+    fn destination(&self, place: usize, change: impl FnOnce(&mut DestinationStatus)) {
+        if let Some(destination) = self.shown().destinations.get_mut(place) {
+            change(destination);
+        }
+    }
+
+    /// Shows the line to destination number `place`.
+    pub fn line(&self, place: usize, line: LineStatus) {
+        self.destination(place, |shown| shown.line = line);
     }
 
     /// Shows the forwards.
@@ -79,28 +90,37 @@ impl StationBoard {
         }
     }
 
-    /// The rate that the line's congestion controllers allow; zero while there is no line.
+    /// The lowest rate that the congestion controllers of a line in use allow; zero while there is
+    /// none. Each destination gets the same data.
     pub fn line_rate(&self) -> Rate {
-        Rate::from_bps(self.shown().line.rate_bps)
-    }
-
-    /// Bytes of all contacts that are to be sent, or sent again, as of the last forecast.
-    pub fn unsent(&self) -> ByteCount {
-        ByteCount::new(self.shown().forecasts.iter().map(|forecast| forecast.unsent_bytes).sum())
-    }
-
-    /// Shows when each contact will be at the centre.
-    pub fn forecasts(&self, forecasts: Vec<ContactForecast>) {
-        self.shown().forecasts = forecasts;
-    }
-
-    /// The channel of a contact that was captured since the start.
-    pub fn channel_of(&self, flow: FlowId) -> Option<String> {
         let shown = self.shown();
-        shown
-            .contacts
-            .newest(|contact| contact.flow == flow.0)
-            .map(|contact| contact.channel.clone())
+        let rates = shown.destinations.iter().map(|one| one.line.rate_bps).filter(|rate| *rate > 0);
+        Rate::from_bps(rates.min().unwrap_or_default())
+    }
+
+    /// Bytes of all contacts that are to be sent, or sent again, as of the last forecast, to the
+    /// destination that lacks most.
+    pub fn unsent(&self) -> ByteCount {
+        let unsent = |one: &DestinationStatus| -> u64 {
+            one.forecasts.iter().map(|forecast| forecast.unsent_bytes).sum()
+        };
+        ByteCount::new(self.shown().destinations.iter().map(unsent).max().unwrap_or_default())
+    }
+
+    /// Shows when each contact will be at destination number `place`.
+    pub fn forecasts(&self, place: usize, forecasts: Vec<ContactForecast>) {
+        self.destination(place, |shown| shown.forecasts = forecasts);
+    }
+
+    /// What a contact is of that was captured since the start.
+    pub fn label_of(&self, flow: FlowId) -> Option<ContactLabel> {
+        let shown = self.shown();
+        let contact = shown.contacts.newest(|contact| contact.flow == flow.0)?;
+        Some(ContactLabel {
+            station: shown.name.clone(),
+            channel: contact.channel.clone(),
+            mission: contact.mission.clone(),
+        })
     }
 
     /// Shows whether the spool takes data.
@@ -135,8 +155,7 @@ impl StationBoard {
         status.channels.clone_from(&shown.channels);
         status.contacts = shown.contacts.to_vec();
         status.spool.state = shown.spool;
-        status.forecasts.clone_from(&shown.forecasts);
-        status.line = shown.line.clone();
+        status.destinations.clone_from(&shown.destinations);
         status.forwards.clone_from(&shown.forwards);
         status.mirrors.clone_from(&shown.mirrors);
         status.streams.clone_from(&shown.streams);

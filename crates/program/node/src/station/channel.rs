@@ -262,8 +262,9 @@ impl ChannelRunner {
             keeps_check_symbols: self.config.keep_check_symbols,
             completes: None,
         };
+        let route = self.shared.routing.route_of(&self.config.name, &identified.mission);
         let flow = loop {
-            let opened = self.shared.spool().open_flow(self.clock.utc());
+            let opened = self.shared.open_flow(self.clock.utc(), &route);
             match opened {
                 Ok(flow) => break flow,
                 // The frame is lost with the input where that is live; a file is read again from
@@ -311,7 +312,16 @@ impl ChannelRunner {
                 "other missions match too; set the channel's `mission` if this one is wrong"
             );
         }
-        let mut contact = CapturedContact::new(flow, &open, &identified.mission, format, None);
+        let to = self.shared.routing.names(&route);
+        if to.is_empty() {
+            tracing::warn!(
+                channel = %self.config.name,
+                flow = flow.0,
+                "no destination: the subscriptions send this contact nowhere"
+            );
+        }
+        let mut contact =
+            CapturedContact::new(flow, &open, &identified.mission, format, None).going_to(to);
         contact.record(now, &Record::Open(open.clone()));
         self.contact = Some(PresentContact { contact, open, from });
     }
@@ -352,7 +362,11 @@ impl ChannelRunner {
         let now = self.clock.now();
         let Resumed { flow, open, mission, format, head, from } = resumed;
         tracing::info!(channel = %self.config.name, flow = flow.0, "contact resumed");
-        let mut contact = CapturedContact::new(flow, &open, &mission, format, Some(head.clone()));
+        let route = self.shared.routing.route_of(&self.config.name, &mission);
+        // The station may have ended before the contact's route was on the disk.
+        self.shared.spool().destinations_mut().route(flow, &route);
+        let mut contact = CapturedContact::new(flow, &open, &mission, format, Some(head.clone()))
+            .going_to(self.shared.routing.names(&route));
         contact.record(now, &Record::Resumed(head.position));
         self.contact = Some(PresentContact { contact, open, from });
         if self.inputs.is_file() {

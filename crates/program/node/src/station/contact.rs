@@ -102,6 +102,12 @@ impl CapturedContact {
         Self { channel: name.to_owned(), ..self }
     }
 
+    /// The same contact, shown with the names of its destinations.
+    pub fn going_to(mut self, to: Vec<String>) -> Self {
+        self.shown.to = to;
+        self
+    }
+
     /// Its flow.
     pub const fn flow(&self) -> FlowId {
         self.flow
@@ -174,6 +180,7 @@ impl CapturedContact {
             set_aside: self.shown.set_aside,
             corrected_symbols: self.shown.corrected_symbols,
             channel: self.channel.clone(),
+            mission: self.shown.mission.clone(),
             frames: self.frames.iter().map(|(channel, frames)| (*channel, *frames)).collect(),
             hops: Vec::new(),
         };

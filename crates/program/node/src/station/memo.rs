@@ -60,9 +60,9 @@ impl Memo {
         Self { path: state.join(format!("channel-{channel}.place")) }
     }
 
-    /// The memo of the refill contacts of `channel`.
-    pub fn of_refill(state: &Path, channel: &str) -> Self {
-        Self { path: state.join(format!("refill-{channel}.place")) }
+    /// The memo of the refill contacts of `channel` for destination number `to`.
+    pub fn of_refill(state: &Path, channel: &str, to: usize) -> Self {
+        Self { path: state.join(format!("refill{to}-{channel}.place")) }
     }
 
     /// Saves a position; it is durable when this returns.

@@ -17,8 +17,18 @@ pub enum StationOrder {
     Remove(String),
     /// Take a forecast for a path.
     Hint(String, PathHint),
-    /// Use these paths and this sharing of the line.
-    Adopt(Vec<LinePath>, Box<LineSharing>),
+    /// Use these paths and this sharing of the line, one for each destination, in the order of the
+    /// configuration.
+    Adopt(Box<Vec<UplinkChange>>),
+}
+
+/// What changes at one uplink.
+#[derive(Debug)]
+pub struct UplinkChange {
+    /// Its paths.
+    pub paths: Vec<LinePath>,
+    /// How contacts are sent there.
+    pub sharing: LineSharing,
 }
 
 /// Receives the outcome of an order.

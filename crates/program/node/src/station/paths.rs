@@ -8,11 +8,11 @@ mod shown;
 
 use super::fallback::Twin;
 use super::sockets::PathSocketOpener;
-use crate::address_family::AddressFamily;
 use crate::fault::Fault;
 use crate::status::{LinePath, PathHint};
 use planned::{PlannedPath, RETRY};
-use pool::{SocketPool, SpareSocket};
+use pool::SocketPool;
+pub use pool::SpareSocket;
 use skyhaul_config::LinePath as PathConfig;
 use skyhaul_net::{AnyEndpoint, Clock, SessionManager};
 use skyhaul_sessions::{PathTarget, SessionId, SocketId};
@@ -82,12 +82,11 @@ pub struct SmallerPacket {
 pub const PATHS_MAX: usize = 8;
 
 impl StationPaths {
-    /// The paths of a configuration, each with the family of its socket; the sockets are served in
-    /// this order, from the first.
-    pub fn new(opener: PathSocketOpener, paths: &[(PathConfig, AddressFamily)]) -> Self {
-        let planned = paths.iter().enumerate().map(|(index, (config, family))| {
-            let remotes = opener.remotes(config);
-            PlannedPath::new(config.clone(), remotes, *family, Some(SocketId(index)))
+    /// The paths of a configuration, each with its socket that is served.
+    pub fn new(opener: PathSocketOpener, paths: &[SpareSocket]) -> Self {
+        let planned = paths.iter().map(|served| {
+            let remotes = opener.remotes(&served.config);
+            PlannedPath::new(served.config.clone(), remotes, served.family, Some(served.socket))
         });
         let planned = planned.collect();
         Self { sockets: SocketPool::new(opener, paths.len()), planned, next: 0, calling: None }
@@ -409,6 +408,7 @@ fn is_same(one: &PathConfig, other: &PathConfig) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address_family::AddressFamily;
     use skyhaul_config::ConfigTime;
     use skyhaul_net::{Socket, UdpEndpoint};
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig as QuicConfig, QuicEndpoint};
@@ -433,7 +433,12 @@ mod tests {
         let line = toml::from_str("").expect("a line");
         let opener =
             PathSocketOpener { identity, line, centre: vec!["127.0.0.1:9".to_owned()], clock };
-        (StationPaths::new(opener, &[(config("name = \"a\""), AddressFamily::V4)]), manager, clock)
+        let a = SpareSocket {
+            config: config("name = \"a\""),
+            family: AddressFamily::V4,
+            socket: SocketId(0),
+        };
+        (StationPaths::new(opener, &[a]), manager, clock)
     }
 
     fn serve(paths: &mut StationPaths, manager: &mut SessionManager) {

@@ -7,9 +7,9 @@
 
 use super::sockets::resolve;
 use super::uplink::CentreContact;
-use super::{centre_of, driver};
+use super::{contact_of, driver};
 use crate::fault::Fault;
-use skyhaul_config::StationConfig;
+use skyhaul_config::{Destination, StationConfig};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::Refusal;
@@ -25,14 +25,14 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// centre has accepted.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// Connects to the centre once, and returns the round-trip time.
+/// Connects to a destination once, and returns the round-trip time.
 ///
 /// # Errors
 /// The key cannot be read, the address is not found, or the centre refuses or does not answer
 /// within 10 s.
-pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
+pub fn reach(config: &StationConfig, destination: &Destination) -> Result<Duration, Fault> {
     let clock = Clock::start();
-    let centre = centre_of(config);
+    let centre = contact_of(destination);
     let address = resolve(&centre.address).map_err(|what| {
         Fault::configuration(
             what,
@@ -40,7 +40,7 @@ pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
             "correct `addresses`, or check the host's name service",
         )
     })?;
-    let (mut driver, _) = driver(config, clock)?;
+    let (mut driver, _) = driver(config, std::slice::from_ref(destination), clock)?;
     let stop = AtomicBool::new(false);
     let mut attempt = ReachAttempt {
         name: config.node.name.to_string(),

@@ -251,6 +251,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::station::board::StationBoard;
     use crate::status::ChannelStatus;
     use skyhaul_net::Waker;
     use skyhaul_store::raw::{RawReader, RawSpan};
@@ -258,20 +259,14 @@ mod tests {
     use skyhaul_store::{Spool, SpoolConfig, SpoolDraw};
 
     fn shared(clock: Clock) -> Arc<StationShared> {
-        let spool = Spool::open(
-            Arc::new(SimDisk::new(ByteCount::mib(512))),
-            SpoolConfig::default(),
-            clock.utc(),
-            SpoolDraw([7; 24]),
-        );
+        let disk = Arc::new(SimDisk::new(ByteCount::mib(512)));
+        let (config, draw) = (SpoolConfig::default(), SpoolDraw([7; 24]));
+        let mut spool = Spool::open(disk, config, clock.utc(), draw).unwrap();
         let waker = Waker::new().unwrap();
-        Arc::new(StationShared::new(
-            "s".to_owned(),
-            vec![ChannelStatus::default()],
-            spool.unwrap(),
-            clock,
-            waker,
-        ))
+        let routing = crate::station::routing::to_one_centre(&mut spool);
+        let channels = vec![ChannelStatus::default()];
+        let board = StationBoard::new("s".to_owned(), channels, Vec::new());
+        Arc::new(StationShared::new(board, routing, spool, clock, waker))
     }
 
     fn shown(shared: &StationShared) -> (Option<RecordingStatus>, Vec<String>) {

@@ -10,7 +10,7 @@ mod questions;
 mod search;
 mod wanted;
 
-pub use questions::Questions;
+pub use questions::{DestinationAsk, Questions};
 
 use super::channel_context::ChannelContext;
 use super::contact::CapturedContact;
@@ -44,8 +44,10 @@ pub struct RefillRunner {
     context: ChannelContext,
     state: PathBuf,
     packing: Packing,
-    /// The open contacts, by channel.
-    open: BTreeMap<String, Completing>,
+    /// The open contacts, by channel and destination.
+    open: BTreeMap<RefillKey, Completing>,
+    /// The index of the destination that asked last.
+    asking: usize,
     /// A frame that was found could not be sent.
     is_refused: bool,
 }
@@ -58,6 +60,14 @@ struct RecordedInput<'a> {
     feed: &'a skyhaul_config::ResolvedInput,
     /// The mission of the contact.
     mission: &'a Mission,
+}
+
+/// What a refill contact is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct RefillKey {
+    channel: String,
+    /// The index of the destination that asked.
+    to: usize,
 }
 
 /// A contact that completes another.
@@ -105,10 +115,13 @@ impl RefillRunner {
             state: state.to_owned(),
             packing,
             open: BTreeMap::new(),
+            asking: 0,
             is_refused: false,
         };
-        for channel in channels {
-            let memo = Memo::of_refill(state, channel.name.as_str());
+        let places = 0..runner.context.shared.routing.count();
+        for (channel, to) in channels.iter().flat_map(|one| places.clone().map(move |to| (one, to)))
+        {
+            let memo = Memo::of_refill(state, channel.name.as_str(), to);
             let found = ResumePoint::find(&mut runner.context.shared.spool(), &memo, 1);
             if let ResumePoint::In(resumed) = found.map_err(|error| super::spool_fault(&error))? {
                 let (format, open) = (resumed.format, resumed.open);
@@ -123,7 +136,7 @@ impl RefillRunner {
                 let asked_at = runner.context.clock.now();
                 let completing =
                     Completing { contact, open, format, memo, asked_at, sent: BTreeMap::new() };
-                runner.open.insert(channel.name.to_string(), completing);
+                runner.open.insert(RefillKey { channel: channel.name.to_string(), to }, completing);
             }
         }
         Ok(runner)
@@ -138,7 +151,8 @@ impl RefillRunner {
     pub fn run(mut self) {
         self.end_all(|_| true);
         while !self.context.shared.shutdown.is_requested() {
-            if let Some(ask) = self.context.shared.questions.next(LOOK) {
+            if let Some(DestinationAsk { of, ask }) = self.context.shared.questions.next(LOOK) {
+                self.asking = of;
                 // The centre repeats a question without an answer.
                 if let Some(answer) = self.look(&ask) {
                     tracing::info!(
@@ -146,7 +160,7 @@ impl RefillRunner {
                         "refill request: {}",
                         in_words(&answer, &ask)
                     );
-                    self.context.shared.questions.answer(answer);
+                    self.context.shared.questions.answer(of, answer);
                     self.context.shared.shutdown.wake_line();
                 }
             }
@@ -161,7 +175,7 @@ impl RefillRunner {
     fn look(&mut self, ask: &Ask) -> Option<GapAnswer> {
         self.is_refused = false;
         let mut wanted = Wanted::new(ask);
-        let completing = self.open.get(&ask.channel);
+        let completing = self.open.get(&self.key(ask));
         if let Some(open) = completing.filter(|open| open.open.completes == Some(ask.contact)) {
             for seen in open.sent.values() {
                 wanted.take_seen(seen);
@@ -174,13 +188,13 @@ impl RefillRunner {
             None => Some(UnavailableReason::NoChannel),
             Some(channel) => self.look_in(ask, &channel, &mut wanted),
         };
-        if let Some(open) = self.open.get_mut(&ask.channel) {
+        let key = self.key(ask);
+        if let Some(open) = self.open.get_mut(&key) {
             open.asked_at = self.context.clock.now();
         }
-        self.hand_over(&ask.channel);
-        if ask.is_last {
-            let is_it = |completing: &Completing| completing.open.completes == Some(ask.contact);
-            self.end_all(is_it);
+        self.hand_over(&key);
+        if ask.is_last && self.completes(&key) == Some(ask.contact) {
+            self.end(&key);
         }
         (!self.is_refused).then(|| wanted.answer(ask.number, outcome))
     }
@@ -283,18 +297,18 @@ impl RefillRunner {
     /// is none.
     fn send(&mut self, ask: &Ask, mission: &Mission, frame: &CapturedFrame, format: InputLayout) {
         let now = self.context.clock.now();
-        if self.open.get(&ask.channel).is_some_and(|open| open.open.completes != Some(ask.contact))
-        {
-            self.end_all(|completing| completing.open.channel == ask.channel);
+        let key = self.key(ask);
+        if self.completes(&key).is_some_and(|contact| contact != ask.contact) {
+            self.end(&key);
         }
-        if !self.open.contains_key(&ask.channel) {
+        if !self.open.contains_key(&key) {
             let Some(completing) = self.begin(ask, mission, frame.received, format) else {
                 self.is_refused = true;
                 return;
             };
-            self.open.insert(ask.channel.clone(), completing);
+            self.open.insert(key.clone(), completing);
         }
-        let Some(completing) = self.open.get_mut(&ask.channel) else { return };
+        let Some(completing) = self.open.get_mut(&key) else { return };
         completing.contact.frame(now, frame);
         if let Some(seen) =
             seen(frame, mission.frame()).filter(|_| completing.sent.len() < SENT_MAX)
@@ -302,8 +316,17 @@ impl RefillRunner {
             completing.sent.insert((seen.channel, seen.count), seen);
         }
         if completing.contact.due(GATHER) == Some(Instant::ZERO) {
-            self.hand_over(&ask.channel);
+            self.hand_over(&key);
         }
+    }
+
+    /// The contact that a question is about has this key among those that are open.
+    fn key(&self, ask: &Ask) -> RefillKey {
+        RefillKey { channel: ask.channel.clone(), to: self.asking }
+    }
+
+    fn completes(&self, key: &RefillKey) -> Option<FlowId> {
+        self.open.get(key)?.open.completes
     }
 
     /// Opens a contact; none where the spool is full now. The centre asks again.
@@ -328,7 +351,7 @@ impl RefillRunner {
             keeps_check_symbols: keeps,
             completes: Some(ask.contact),
         };
-        let flow = match shared.spool().open_flow(clock.utc()) {
+        let flow = match shared.open_flow(clock.utc(), &shared.routing.route_to(self.asking)) {
             Ok(flow) => flow,
             Err(error) => {
                 shared.alarms.raise("requested frames cannot be sent", &error.to_string());
@@ -336,7 +359,7 @@ impl RefillRunner {
             }
         };
         shared.alarms.clear("requested frames cannot be sent");
-        let memo = Memo::of_refill(&self.state, &ask.channel);
+        let memo = Memo::of_refill(&self.state, &ask.channel, self.asking);
         if let Err(error) = memo.remember(&ChannelPosition::Open {
             from: vec![0],
             format,
@@ -358,8 +381,8 @@ impl RefillRunner {
     }
 
     /// Hands the gathered block of a channel's contact over.
-    fn hand_over(&mut self, channel: &str) {
-        if let Some(completing) = self.open.get_mut(channel)
+    fn hand_over(&mut self, key: &RefillKey) {
+        if let Some(completing) = self.open.get_mut(key)
             && let Some(block) = block(&mut self.packing, &self.context, &mut completing.contact)
         {
             // A spooler whose thread has ended failed, and the station is stopping.
@@ -370,20 +393,13 @@ impl RefillRunner {
 
     /// Ends the contacts that `which` selects.
     fn end_all(&mut self, which: impl Fn(&Completing) -> bool) {
-        let ending: Vec<String> = self
-            .open
-            .iter()
-            .filter(|(_, completing)| which(completing))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in ending {
-            if let Some(completing) = self.open.remove(&name) {
-                self.end(completing);
-            }
-        }
+        let ending = self.open.iter().filter(|(_, completing)| which(completing));
+        let ending: Vec<RefillKey> = ending.map(|(key, _)| key.clone()).collect();
+        ending.iter().for_each(|key| self.end(key));
     }
 
-    fn end(&mut self, completing: Completing) {
+    fn end(&mut self, key: &RefillKey) {
+        let Some(completing) = self.open.remove(key) else { return };
         let Completing { mut contact, open, format, memo, .. } = completing;
         let (ChannelContext { shared, clock, .. }, flow) = (&self.context, contact.flow());
         if memo

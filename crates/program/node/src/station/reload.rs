@@ -1,10 +1,10 @@
 //! Reload of what a node sends: paths, their forecasts and classes change; other changes need a
 //! restart.
 
-use super::order::StationOrder;
+use super::order::{StationOrder, UplinkChange};
 use super::shared::StationShared;
 use crate::adopted::Adopted;
-use skyhaul_config::{Refill, StationConfig};
+use skyhaul_config::{Destination, DestinationEntry, Refill, StationConfig};
 
 /// The configuration in force.
 #[derive(Debug)]
@@ -28,20 +28,36 @@ impl Reload {
         shared: &StationShared,
     ) -> Result<Adopted, String> {
         let waits = unchangeable(&self.before, &new);
-        let order = StationOrder::Adopt(new.paths(), Box::new(new.sharing()));
+        let has_other_routes = self.before.subscription != new.subscription;
+        // The destinations stay as they are, with what is new of the rest.
+        let mut adopted = new.clone();
+        adopted.destinations.clone_from(&self.before.destinations);
+        for before in &mut adopted.destinations {
+            if let Some(new) = new.destinations.iter().find(|new| new.name() == before.name()) {
+                before.entry.catch_up_class.clone_from(&new.entry.catch_up_class);
+                before.entry.catch_up_after = new.entry.catch_up_after;
+            }
+        }
+        let change = |(place, destination): (usize, &Destination)| UplinkChange {
+            paths: adopted.paths_to(destination.name()),
+            sharing: adopted.sharing(place),
+        };
+        let changes = adopted.destinations.iter().enumerate().map(change).collect();
+        let order = StationOrder::Adopt(Box::new(changes));
         let said = shared.orders.give(order, || shared.shutdown.wake_line());
         let said = said.map_err(|fault| fault.to_string())?;
+        shared.routing.adopt(&adopted);
+        self.before.destinations = adopted.destinations;
+        self.before.subscription = new.subscription;
         self.before.path = new.path;
         self.before.class = new.class;
         self.before.line.policy = new.line.policy;
         (self.before.refill.class, self.before.refill.priority) =
             (new.refill.class, new.refill.priority);
-        for channel in &mut self.before.channel {
-            if let Some(new) = new.channel.iter().find(|new| new.name == channel.name) {
-                *channel = kept(channel, new);
-            }
+        let mut changes = if said.is_empty() { Vec::new() } else { vec![said] };
+        if has_other_routes {
+            changes.push("the subscriptions changed; they hold for the next contacts".to_owned());
         }
-        let changes = if said.is_empty() { Vec::new() } else { vec![said] };
         Ok(Adopted { changes, waits })
     }
 }
@@ -57,7 +73,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     let mut found: Vec<String> = [
         (before.missions != new.missions, "`missions`"),
         (before.node != new.node, "[node]"),
-        (before.centre != new.centre, "[[destination]] or its [[peer]]"),
+        (fixed(before) != fixed(new), "[[destination]] or its [[peer]]"),
         (line(before) != line(new), "`rate`, `mtu` or `controller` in [line]"),
         (before.spool != new.spool, "[spool]"),
         (before.sync != new.sync, "[sync]"),
@@ -73,12 +89,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     for channel in &new.channel {
         match before.channel.iter().find(|before| before.name == channel.name) {
             None => found.push(format!("channel {} (new)", channel.name)),
-            Some(before) if kept(before, channel) != *channel => {
-                found.push(format!(
-                    "channel {} (beyond `class`, `priority` and `deadline`)",
-                    channel.name
-                ));
-            }
+            Some(before) if before != channel => found.push(format!("channel {}", channel.name)),
             Some(_) => {}
         }
     }
@@ -88,13 +99,17 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     found
 }
 
-/// The channel in force, with those keys of `new` that need no restart.
-fn kept(
-    channel: &skyhaul_config::Channel,
-    new: &skyhaul_config::Channel,
-) -> skyhaul_config::Channel {
-    let (class, priority, deadline) = (new.class.clone(), new.priority, new.deadline);
-    skyhaul_config::Channel { class, priority, deadline, ..channel.clone() }
+/// The destinations without those keys that need no restart.
+fn fixed(config: &StationConfig) -> Vec<Destination> {
+    let fixed = |one: &Destination| {
+        let entry = DestinationEntry {
+            catch_up_class: None,
+            catch_up_after: skyhaul_units::Duration::ZERO,
+            ..one.entry.clone()
+        };
+        Destination { peer: one.peer.clone(), entry }
+    };
+    config.destinations.iter().map(fixed).collect()
 }
 
 #[cfg(test)]
@@ -118,8 +133,8 @@ mod tests {
         let before = station(STATION);
         let with = |change: &str| station(&format!("{STATION}{change}"));
         let fine = with(
-            "deadline = \"30 s\"\nclass = \"a\"\n[[class]]\nname = \"a\"\n[[path]]\n\
-                         interface = \"lo\"\n",
+            "[[subscription]]\nof = \"contacts\"\ndeadline = \"30 s\"\nclass = \
+            \"a\"\n[[class]]\nname = \"a\"\n[[path]]\ninterface = \"lo\"\n",
         );
         assert_eq!(unchangeable(&before, &fine), Vec::<String>::new());
         let other = with("silence = \"5 s\"\n[spool]\nmax_size = \"1 GB\"\n");

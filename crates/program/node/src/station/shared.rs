@@ -3,14 +3,15 @@
 use super::board::StationBoard;
 use super::order::Orders;
 use super::refill::Questions;
+use super::routing::Routing;
 use crate::alarms::Alarms;
 use crate::shutdown::Shutdown;
 use crate::status::{
-    ChannelStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus, threads,
+    BacklogStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus, threads,
 };
 use skyhaul_net::{Clock, Waker};
-use skyhaul_store::Spool;
-use skyhaul_units::Instant;
+use skyhaul_store::{FlowRoute, Spool, SpoolError};
+use skyhaul_units::{FlowId, Instant, Utc};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The state that the threads of one station share. Locks are held for the length of one call,
@@ -27,15 +28,17 @@ pub struct StationShared {
     pub shutdown: Shutdown,
     /// Orders to the line's thread.
     pub orders: Orders,
-    /// Questions of the centre for missing frames.
+    /// Questions of the destinations for missing frames.
     pub questions: Questions,
+    /// Where contacts go.
+    pub routing: Routing,
 }
 
 impl StationShared {
-    /// The state of the station `name`, which has done nothing yet.
+    /// The state of a station that has done nothing yet.
     pub fn new(
-        name: String,
-        channels: Vec<ChannelStatus>,
+        board: StationBoard,
+        routing: Routing,
         spool: Spool,
         clock: Clock,
         waker: Waker,
@@ -44,11 +47,12 @@ impl StationShared {
         Self {
             clock,
             spool: Mutex::new(spool),
-            board: StationBoard::new(name, channels),
+            board,
             shutdown: Shutdown::new(waker, alarms.clone()),
             alarms,
             orders: Orders::default(),
             questions: Questions::default(),
+            routing,
         }
     }
 
@@ -60,9 +64,9 @@ impl StationShared {
 
     /// The status of the station now.
     pub fn status(&self) -> StationStatus {
-        let (depth, disk) = {
-            let spool = self.spool();
-            (spool.queue().depth(self.clock.utc()), spool.queue().size())
+        let (depth, disk, backlogs) = {
+            let (spool, now) = (self.spool(), self.clock.utc());
+            (spool.queue().depth(now), spool.queue().size(), spool.queue().backlogs(now))
         };
         let mut status = StationStatus {
             process: ProcessStatus::now(self.clock.now().since(Instant::ZERO)),
@@ -78,6 +82,27 @@ impl StationShared {
             ..StationStatus::default()
         };
         self.board.copy_to(&mut status);
+        for (place, shown) in status.destinations.iter_mut().enumerate() {
+            let id = self.routing.id(place);
+            if let Some(backlog) = backlogs.iter().find(|backlog| backlog.id == id) {
+                shown.backlog = BacklogStatus {
+                    blocks: backlog.waits.blocks,
+                    bytes: backlog.waits.bytes.as_u64(),
+                    gave_way_blocks: backlog.gave_way.blocks,
+                };
+            }
+        }
         status
+    }
+
+    /// Opens a flow of the spool on this route.
+    ///
+    /// # Errors
+    /// As [`Spool::open_flow`].
+    pub fn open_flow(&self, now: Utc, route: &FlowRoute) -> Result<FlowId, SpoolError> {
+        let mut spool = self.spool();
+        let flow = spool.open_flow(now)?;
+        spool.destinations_mut().route(flow, route);
+        Ok(flow)
     }
 }

@@ -1,5 +1,5 @@
-//! The station's end of the line: keeps a session to the centre, feeds it from the spool, and frees
-//! what is in custody.
+//! The station's end of the line to one destination: keeps a session to it, and feeds it from the
+//! spool.
 
 mod connection;
 mod forecast;
@@ -7,30 +7,28 @@ mod health;
 mod keys;
 
 use super::lateness::{self, ForecastChange, LatenessWatch, WaitingData, in_words};
-use super::order::StationOrder;
 use super::paths::{CallPath, StationPaths};
 use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::StationShared;
 use crate::custody::{Divergence, FeedError, Feeder, find_divergence, renew};
 use crate::fault::Fault;
-use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
+use crate::status::{LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
 use connection::{CentreConnection, Ending};
 pub use keys::CentreKeys;
 use skyhaul_channels::{FIRST_GUEST, SessionEnd};
 use skyhaul_channels_io::{SessionPeer, Tenants};
-use skyhaul_config::LineSharing;
+use skyhaul_config::{LinePath, LineSharing};
 use skyhaul_forward_io::FarRules;
 use skyhaul_level0::ledger::talk::Talk;
-use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
+use skyhaul_net::{AnyEndpoint, Clock, SessionManager};
 use skyhaul_quic::Refusal;
 use skyhaul_sessions::{
     AfterFailure, DialAttempt, DialFailure, SessionId, SessionManagerEvent, SocketId,
 };
 use skyhaul_store::SpoolReader;
-use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId, RefusalCause};
+use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId, RefusalCause, Session};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// The centre: address, key and permissions.
@@ -46,9 +44,11 @@ pub struct CentreContact {
     pub rules: Arc<FarRules>,
 }
 
-/// Keeps the session to the centre.
+/// Keeps the session to one destination.
 #[derive(Debug)]
 pub struct Uplink {
+    /// Its number among the destinations.
+    place: usize,
     name: String,
     centre: CentreContact,
     shared: Arc<StationShared>,
@@ -56,7 +56,6 @@ pub struct Uplink {
     paths: StationPaths,
     connection: CentreConnection,
     feeder: Feeder,
-    guests: Tenants,
     timers: Timers,
     lateness: LatenessWatch,
     rivals: Rivals,
@@ -66,19 +65,35 @@ pub struct Uplink {
 /// What an uplink serves.
 #[derive(Debug)]
 pub struct UplinkParts {
-    /// The paths to the centre.
+    /// Its number among the destinations.
+    pub place: usize,
+    /// The paths to the destination.
     pub paths: StationPaths,
     /// Moves blocks from the spool to the session.
     pub feeder: Feeder,
-    /// What shares the session with contacts.
-    pub guests: Tenants,
+}
+
+/// What all uplinks use.
+pub struct Served<'a> {
+    /// Their sessions.
+    pub manager: &'a mut SessionManager,
+    /// What shares the sessions with contacts.
+    pub guests: &'a mut Tenants,
+}
+
+/// What an event means for the other uplinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UplinkNews {
+    /// Nothing.
+    Nothing,
+    /// The spool has another identity: sessions that began under the old one must end.
+    SpoolRenewed,
 }
 
 /// The due times of periodic work.
 #[derive(Debug)]
 struct Timers {
     update_at: Instant,
-    free_at: Instant,
     forecast_at: Instant,
 }
 
@@ -88,8 +103,6 @@ const UPDATE: Duration = Duration::from_millis(200);
 const FORECAST: Duration = Duration::from_millis(500);
 /// The subject of the alarm where the centre has data of another copy of this spool.
 const COPIED: &str = "this spool exists in two copies";
-/// Between two times that the spool frees segments.
-const FREE: Duration = Duration::from_secs(1);
 
 impl Uplink {
     /// An uplink of the station `name` to `centre`, not connected yet.
@@ -100,9 +113,10 @@ impl Uplink {
         clock: Clock,
         parts: UplinkParts,
     ) -> Self {
-        let UplinkParts { paths, feeder, guests } = parts;
+        let UplinkParts { place, paths, feeder } = parts;
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
         Self {
+            place,
             name,
             centre,
             shared,
@@ -110,19 +124,15 @@ impl Uplink {
             paths,
             connection: CentreConnection::default(),
             feeder,
-            guests,
-            timers: Timers {
-                update_at: Instant::ZERO,
-                free_at: Instant::ZERO,
-                forecast_at: Instant::ZERO,
-            },
+            timers: Timers { update_at: Instant::ZERO, forecast_at: Instant::ZERO },
             lateness: LatenessWatch::default(),
             rivals: Rivals::default(),
             status,
         }
     }
 
-    fn connect(&mut self, now: Instant, manager: &mut SessionManager) {
+    fn connect(&mut self, now: Instant, served: &mut Served<'_>) {
+        let manager = &mut *served.manager;
         self.connection.attempt(now);
         if self.shared.spool().identity().is_none() {
             self.status.reason = Some("no disk space left for the spool's state".to_owned());
@@ -139,7 +149,7 @@ impl Uplink {
         });
         match outcome {
             Ok(id) => self.connection.calling(id, tcp_side),
-            Err(reason) => self.down(Ending::Lost, reason),
+            Err(reason) => self.down(served.guests, Ending::Lost, reason),
         }
     }
 
@@ -163,10 +173,11 @@ impl Uplink {
     fn connected(
         &mut self,
         now: Instant,
-        manager: &mut SessionManager,
+        served: &mut Served<'_>,
         id: SessionId,
         call: DialAttempt,
     ) {
+        let manager = &mut *served.manager;
         if let Some(other) = self.connection.answered(id) {
             manager.close(now, other, "another connection was established first");
         }
@@ -185,12 +196,12 @@ impl Uplink {
             let name = self.name.clone();
             session.open(Opening { name, flow_base, spool, ..Opening::default() });
             let rules = Arc::clone(&self.centre.rules);
-            self.guests.begun(
+            served.guests.begun(
                 id,
                 session,
                 SessionPeer {
                     end: SessionEnd::Calling,
-                    node: Some(0),
+                    node: Some(self.place),
                     rules,
                     key: self.centre.keys.current(),
                 },
@@ -202,7 +213,7 @@ impl Uplink {
     fn refused(
         &mut self,
         now: Instant,
-        manager: &mut SessionManager,
+        served: &mut Served<'_>,
         call: DialAttempt,
         reason: &Refusal,
     ) {
@@ -226,15 +237,15 @@ impl Uplink {
                     tracing::info!("the centre does not answer over TCP: {reason}");
                 }
             }
-            return self.call_tcp(now, manager);
+            return self.call_tcp(now, served.manager);
         }
         for other in self.connection.ids() {
-            manager.close(now, other, "the far end refused another connection");
+            served.manager.close(now, other, "the far end refused another connection");
         }
-        self.down(ending, reason.to_string());
+        self.down(served.guests, ending, reason.to_string());
     }
 
-    fn down(&mut self, ending: Ending, reason: String) {
+    fn down(&mut self, guests: &mut Tenants, ending: Ending, reason: String) {
         if self.status.reason.as_ref() != Some(&reason) {
             tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
         }
@@ -247,31 +258,35 @@ impl Uplink {
         };
         self.status.reason = Some(reason);
         self.status.session = None;
-        self.connection.end(ending).into_iter().for_each(|id| self.guests.ended(id));
-        self.guests.unreached(0);
+        self.connection.end(ending).into_iter().for_each(|id| guests.ended(id));
+        guests.unreached(self.place);
         self.feeder.disconnected();
-        self.shared.questions.forget();
-        self.shared.board.forecasts(Vec::new());
-        self.shared.board.line(self.status.clone());
+        self.shared.questions.forget(self.place);
+        self.shared.board.forecasts(self.place, Vec::new());
+        self.shared.board.line(self.place, self.status.clone());
     }
 
     fn session_event(
         &mut self,
         now: Instant,
-        manager: &mut SessionManager,
+        served: &mut Served<'_>,
         id: SessionId,
         event: Event,
-    ) {
-        let Some(event) = self.guests.event(now, manager, id, event) else { return };
+    ) -> UplinkNews {
+        let Some(event) = served.guests.event(now, served.manager, id, event) else {
+            return UplinkNews::Nothing;
+        };
         match event {
-            Event::Greeted { name, custody, .. } => self.greeted(now, manager, &name, custody),
+            Event::Greeted { name, custody, .. } => {
+                return self.greeted(now, served, &name, custody);
+            }
             Event::Custody { flow, next } => {
                 self.feeder.custody(&mut self.shared.spool(), flow, next);
             }
             Event::Block(received) => {
                 let refusal = "a station does not accept data";
                 tracing::warn!(flow = received.id.flow.0, "{refusal}");
-                if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
+                if let Some(session) = self.session(served.manager) {
                     session.refuse(RefusalCause::Told, refusal);
                 }
             }
@@ -279,44 +294,58 @@ impl Uplink {
             | Event::PathStalled(_)
             | Event::PathBack(_)
             | Event::PathResized(_) => {
-                self.path_event(manager, &event);
+                self.path_event(served.manager, &event);
             }
             Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
             Event::Settled { id, .. } => self.feeder.settled(id),
             Event::Application { body } => match Talk::decode(&body) {
-                Ok(Talk::Ask(ask)) => self.shared.questions.ask(ask),
+                Ok(Talk::Ask(ask)) => self.shared.questions.ask(self.place, ask),
                 Ok(Talk::Answer(_)) => {}
                 Err(error) => tracing::warn!(centre = %self.centre.address, "{error}"),
             },
             Event::Closed(CloseReason::Replaced(reason)) => {
                 self.connection.wait_until(self.rivals.replaced(now));
-                self.shared.alarms.raise(SHARED_KEY, &reason);
-                self.down(Ending::Refused, reason);
+                self.shared.alarms.raise(&self.subject(SHARED_KEY), &reason);
+                self.down(served.guests, Ending::Refused, reason);
             }
             Event::Closed(reason) => {
                 self.rivals.gone();
-                self.down(Ending::Refused, reason.to_string());
+                self.down(served.guests, Ending::Refused, reason.to_string());
             }
+        }
+        UplinkNews::Nothing
+    }
+
+    fn session<'a>(&self, manager: &'a mut SessionManager) -> Option<&'a mut Session> {
+        self.connection.id().and_then(|id| manager.session(id))
+    }
+
+    /// The subject of an alarm about this destination.
+    fn subject(&self, what: &str) -> String {
+        match self.shared.routing.count() {
+            1 => what.to_owned(),
+            _ => format!("{what} (destination {})", self.centre.name),
         }
     }
 
     fn greeted(
         &mut self,
         now: Instant,
-        manager: &mut SessionManager,
+        served: &mut Served<'_>,
         name: &str,
         custody: Option<Custody>,
-    ) {
+    ) -> UplinkNews {
         if name != self.centre.name {
             let reason = format!(
                 "the centre is named `{name}`, not `{}`: correct `name` in one of the two \
                 configurations",
                 self.centre.name
             );
-            if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
+            if let Some(session) = self.session(served.manager) {
                 session.refuse(RefusalCause::Told, &reason);
             }
-            return self.down(Ending::Refused, reason);
+            self.down(served.guests, Ending::Refused, reason);
+            return UplinkNews::Nothing;
         }
         let custody = custody.unwrap_or_default();
         let is_known = custody != Custody::default();
@@ -327,37 +356,38 @@ impl Uplink {
         };
         match found {
             Ok(None) => {}
-            Ok(Some(found)) => return self.renew_spool(manager, &custody, found),
+            Ok(Some(found)) => return self.renew_spool(served, &custody, found),
             Err(error) => {
-                return self.end_with_alarm(
-                    manager,
-                    "the spool cannot be read",
-                    &error.to_string(),
-                );
+                self.end_with_alarm(served, "the spool cannot be read", &error.to_string());
+                return UplinkNews::Nothing;
             }
         }
         let utc = self.clock.utc_of(now);
         self.feeder.greeted(&mut self.shared.spool(), &custody.resume, utc);
-        self.connection.id().into_iter().for_each(|id| self.guests.opened(id, name));
+        self.connection.id().into_iter().for_each(|id| served.guests.opened(id, name));
         self.status.state = LineState::Open;
         self.status.reason = None;
         self.status.connects += 1;
         self.timers.update_at = now;
         tracing::info!(centre = %self.centre.address, "the line is open");
+        UplinkNews::Nothing
     }
 
     /// The centre has data of another copy of this spool: the spool takes a new identity.
-    fn renew_spool(&mut self, manager: &mut SessionManager, custody: &Custody, found: Divergence) {
+    fn renew_spool(
+        &mut self,
+        served: &mut Served<'_>,
+        custody: &Custody,
+        found: Divergence,
+    ) -> UplinkNews {
         let renewed = super::draw().and_then(|draw| {
             renew(&mut self.shared.spool(), self.feeder.to(), custody, draw)
                 .map_err(|error| super::spool_fault(&error))
         });
         if let Err(error) = renewed {
-            return self.end_with_alarm(
-                manager,
-                "the spool cannot get a new identity",
-                &error.to_string(),
-            );
+            let what = "the spool cannot get a new identity";
+            self.end_with_alarm(served, what, &error.to_string());
+            return UplinkNews::Nothing;
         }
         let id = self.shared.spool().identity().map(|spool| spool.id.short()).unwrap_or_default();
         let reason = format!(
@@ -365,23 +395,28 @@ impl Uplink {
             station continues as spool {id}, and \
              sends the waiting data under that identity"
         );
-        self.end_with_alarm(manager, COPIED, &reason);
+        self.end_with_alarm(served, COPIED, &reason);
+        UplinkNews::SpoolRenewed
     }
 
     /// Ends a session that must not continue, with an alarm; the centre is called again.
-    fn end_with_alarm(&mut self, manager: &mut SessionManager, what: &str, reason: &str) {
+    fn end_with_alarm(&mut self, served: &mut Served<'_>, what: &str, reason: &str) {
         self.shared.alarms.raise(what, reason);
-        let reason = format!("{what}: {reason}");
-        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
-            session.refuse(RefusalCause::Told, &reason);
+        self.call_again(served, &format!("{what}: {reason}"));
+    }
+
+    /// Ends the session, if there is one, for a new one.
+    pub fn call_again(&mut self, served: &mut Served<'_>, reason: &str) {
+        if let Some(session) = self.session(served.manager) {
+            session.refuse(RefusalCause::Told, reason);
+            self.down(served.guests, Ending::Lost, reason.to_owned());
         }
-        self.down(Ending::Lost, reason);
     }
 
     /// Sends the answers to the centre's questions for missing frames.
     fn answer(&self, manager: &mut SessionManager) {
         if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
-            self.shared.questions.give(|answer| {
+            self.shared.questions.give(self.place, |answer| {
                 let said = Talk::Answer(answer.clone()).encode();
                 session.control_mut().tell(Bytes::from(said)).is_ok()
             });
@@ -411,7 +446,7 @@ impl Uplink {
         self.timers.update_at = now + UPDATE;
         if self.feeder.is_feeding() && self.connection.is_settled(now) {
             // The session lasts: the other node has gone.
-            self.shared.alarms.clear(SHARED_KEY);
+            self.shared.alarms.clear(&self.subject(SHARED_KEY));
         }
         if let Some(id) = self.connection.id()
             && let Some(estimate) = manager.estimate(id)
@@ -436,8 +471,7 @@ impl Uplink {
                 self.connection.lasts(now);
             }
         }
-        self.shared.board.line(self.status.clone());
-        self.shared.board.forwards(ForwardsStatus::of(self.guests.forwards()));
+        self.shared.board.line(self.place, self.status.clone());
     }
 
     fn send_forecasts(&self, manager: &mut SessionManager, path: PathId) {
@@ -446,39 +480,79 @@ impl Uplink {
         }
     }
 
-    fn carry_out(
+    /// Whether a path for this destination, or for every one, is its own.
+    pub fn is_to(&self, destination: Option<&str>) -> bool {
+        destination.is_none_or(|name| name == self.centre.name)
+    }
+
+    /// Whether it has a path of this name.
+    pub fn has_path(&self, name: &str) -> bool {
+        self.path_titles().any(|title| title == name)
+    }
+
+    /// The names of its paths.
+    pub fn path_titles(&self) -> impl Iterator<Item = &str> {
+        self.paths.titles()
+    }
+
+    /// Adds a path.
+    ///
+    /// # Errors
+    /// There is one of that name, there are too many, or its socket cannot be had.
+    pub fn add_path(&mut self, path: LinePath) -> Result<String, Fault> {
+        self.paths.add(path)
+    }
+
+    /// Removes a path.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is the only one.
+    pub fn remove_path(
         &mut self,
         now: Instant,
         manager: &mut SessionManager,
-        order: StationOrder,
+        name: &str,
     ) -> Result<String, Fault> {
         let session = self.connection.id().filter(|_| self.feeder.is_feeding());
-        let outcome = match order {
-            StationOrder::Add(path) => self.paths.add(*path),
-            StationOrder::Remove(name) => self.paths.remove(now, &name, manager, session),
-            StationOrder::Hint(name, hint) => self.hint(manager, &name, hint),
-            StationOrder::Adopt(paths, sharing) => {
-                let mut adopted = self.paths.adopt(now, paths, manager, session);
-                for path in adopted.hinted {
-                    self.send_forecasts(manager, path);
-                }
-                adopted.changes.extend(self.share(manager, *sharing));
-                Ok(adopted.changes.join("; "))
-            }
-        };
+        self.paths.remove(now, name, manager, session)
+    }
+
+    /// Uses these paths and this sharing of the line. Returns what changed, a sentence each.
+    pub fn adopt(
+        &mut self,
+        now: Instant,
+        served: &mut Served<'_>,
+        paths: Vec<LinePath>,
+        sharing: LineSharing,
+    ) -> Vec<String> {
+        let session = self.connection.id().filter(|_| self.feeder.is_feeding());
+        let mut adopted = self.paths.adopt(now, paths, served.manager, session);
+        for path in adopted.hinted {
+            self.send_forecasts(served.manager, path);
+        }
+        adopted.changes.extend(self.share(served, sharing));
+        adopted.changes
+    }
+
+    /// An order was carried out: what it changed is shown, and a call that may be on a path that is
+    /// gone is made again.
+    pub fn ordered(&mut self, now: Instant, served: &mut Served<'_>) {
+        let session = self.connection.id().filter(|_| self.feeder.is_feeding());
         if session.is_none() && !self.connection.is_down() {
-            // The call may be on a path that is gone.
-            self.connection.id().into_iter().for_each(|id| self.guests.ended(id));
+            self.connection.id().into_iter().for_each(|id| served.guests.ended(id));
             for call in self.connection.ids() {
-                manager.close(now, call, "the station's paths have changed");
+                served.manager.close(now, call, "the station's paths have changed");
             }
             self.connection.restart(now);
         }
         self.timers.update_at = now;
-        outcome
     }
 
-    fn hint(
+    /// Takes a forecast for a path.
+    ///
+    /// # Errors
+    /// There is no such path, or the forecast cannot be.
+    pub fn hint(
         &mut self,
         manager: &mut SessionManager,
         name: &str,
@@ -493,39 +567,50 @@ impl Uplink {
 
     /// Replaces the class tree, the policy and the delivery of channels. Returns a sentence if they
     /// differ.
-    fn share(&mut self, manager: &mut SessionManager, sharing: LineSharing) -> Option<String> {
+    fn share(&mut self, served: &mut Served<'_>, sharing: LineSharing) -> Option<String> {
         let is_other = |old: &LineSharing| *old != sharing;
         if !is_other(self.feeder.sharing()) {
             return None;
         }
-        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
+        if let Some(session) = self.session(served.manager) {
             session.sender_mut().share(sharing.tree.clone(), sharing.policy);
         }
-        self.connection.id().into_iter().for_each(|id| self.guests.shared(id, &sharing.tree));
+        self.connection.id().into_iter().for_each(|id| served.guests.shared(id, &sharing.tree));
         self.feeder.share(&self.shared.spool(), sharing);
         Some("the classes of the line are changed".to_owned())
     }
 }
 
-impl Service for Uplink {
-    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
+impl Uplink {
+    /// Whether an event is of its session, or of a call of it.
+    pub fn owns(&self, id: SessionId) -> bool {
+        self.connection.ids().any(|own| own == id)
+    }
+
+    /// An event of its session, or of a call.
+    pub fn event(
+        &mut self,
+        now: Instant,
+        served: &mut Served<'_>,
+        event: SessionManagerEvent,
+    ) -> UplinkNews {
         match event {
             SessionManagerEvent::Connected { id, .. } => {
                 if let Some(call) = self.connection.call_of(id) {
-                    self.connected(now, manager, id, call);
+                    self.connected(now, served, id, call);
                 }
             }
             SessionManagerEvent::Session { id, event } if Some(id) == self.connection.id() => {
-                self.session_event(now, manager, id, event);
+                return self.session_event(now, served, id, event);
             }
             SessionManagerEvent::Disconnected { id, reason }
                 if Some(id) == self.connection.id() =>
             {
-                self.down(Ending::Lost, reason.to_string());
+                self.down(served.guests, Ending::Lost, reason.to_string());
             }
             SessionManagerEvent::Refused { id: Some(id), reason, .. } => {
                 if let Some(call) = self.connection.call_of(id) {
-                    self.refused(now, manager, call, &reason);
+                    self.refused(now, served, call, &reason);
                 }
             }
             SessionManagerEvent::PathRefused { id, path, reason, .. }
@@ -535,22 +620,21 @@ impl Service for Uplink {
             }
             _ => {}
         }
+        UplinkNews::Nothing
     }
 
-    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
-        while let Some((order, done)) = self.shared.orders.next() {
-            // The sender of the order may not wait any more.
-            let _ = done.try_send(self.carry_out(now, manager, order));
-        }
+    /// Calls, feeds, and updates what is shown. Returns when it wants to be called again.
+    pub fn work(&mut self, now: Instant, served: &mut Served<'_>) -> Option<Instant> {
         if !self.feeder.is_feeding() && self.connection.is_overdue(now) {
             for call in self.connection.ids() {
-                manager.close(now, call, "handshake timed out");
+                served.manager.close(now, call, "handshake timed out");
             }
-            self.down(Ending::Lost, Refusal::NoAnswer.to_string());
+            self.down(served.guests, Ending::Lost, Refusal::NoAnswer.to_string());
         }
         if self.connection.is_due(now) {
-            self.connect(now, manager);
+            self.connect(now, served);
         }
+        let manager = &mut *served.manager;
         self.call_tcp(now, manager);
         if let Some(id) = self.connection.id().filter(|_| self.feeder.is_feeding()) {
             let utc = self.clock.utc_of(now);
@@ -559,34 +643,23 @@ impl Service for Uplink {
         }
         self.answer(manager);
         self.feed(now, manager);
-        let guests_due = self.guests.work(now, manager);
         if now >= self.timers.forecast_at {
             self.forecast(now, manager);
         }
         if now >= self.timers.update_at {
             self.update(now, manager);
         }
-        if now >= self.timers.free_at {
-            self.timers.free_at = now + FREE;
-            let freed = self.shared.spool().free(self.clock.utc_of(now));
-            if let Err(error) = freed {
-                self.shared.alarms.raise("the spool cannot be freed", &error.to_string());
-            }
-        }
-        let due = [self.timers.update_at, self.timers.free_at, guests_due];
-        due.into_iter().chain(self.connection.due_at()).min()
+        [Some(self.timers.update_at), self.connection.due_at()].into_iter().flatten().min()
     }
 
-    fn next_socket(&mut self) -> Option<AnyEndpoint> {
+    /// An endpoint to serve from now on.
+    pub fn next_socket(&mut self) -> Option<AnyEndpoint> {
         self.paths.next_endpoint()
     }
 
-    fn socket_added(&mut self, id: SocketId) {
+    /// The endpoint given last is served under this number.
+    pub fn socket_added(&mut self, id: SocketId) {
         self.paths.socket_added(id);
-    }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.guests.fd()
     }
 }
 
@@ -594,6 +667,9 @@ impl Service for Uplink {
 mod tests {
     use super::*;
     use crate::address_family::AddressFamily;
+    use crate::station::board::StationBoard;
+    use crate::station::paths::SpareSocket;
+    use crate::station::routing;
     use skyhaul_channels_io::IncomingChannels;
     use skyhaul_forward_io::Forwarding;
     use skyhaul_net::{Socket, UdpEndpoint, Waker};
@@ -602,7 +678,31 @@ mod tests {
     use skyhaul_transport::SessionConfig;
     use skyhaul_units::{ByteCount, Rate};
 
-    fn uplink(clock: Clock) -> (Uplink, SessionManager) {
+    /// An uplink with the sessions and guests that it works with.
+    struct Bench {
+        uplink: Uplink,
+        manager: SessionManager,
+        guests: Tenants,
+    }
+
+    impl Bench {
+        fn served(&mut self) -> (&mut Uplink, Served<'_>) {
+            let served = Served { manager: &mut self.manager, guests: &mut self.guests };
+            (&mut self.uplink, served)
+        }
+
+        fn work(&mut self, now: Instant) {
+            let (uplink, mut served) = self.served();
+            uplink.work(now, &mut served);
+        }
+
+        fn event(&mut self, now: Instant, event: SessionManagerEvent) {
+            let (uplink, mut served) = self.served();
+            uplink.event(now, &mut served, event);
+        }
+    }
+
+    fn uplink(clock: Clock) -> Bench {
         let identity = Identity::from_seed(&[1; 32]).expect("a key");
         let centre = CentreContact {
             name: "centre".to_owned(),
@@ -618,7 +718,8 @@ mod tests {
             ..SpoolConfig::default()
         };
         let disk = Arc::new(SimDisk::new(ByteCount::mib(256)));
-        let spool = Spool::open(disk, config, clock.utc(), SpoolDraw([7; 24])).expect("a spool");
+        let mut spool =
+            Spool::open(disk, config, clock.utc(), SpoolDraw([7; 24])).expect("a spool");
         let waker = Waker::new().expect("a waker");
         let guests = Tenants::new(
             Forwarding::default(),
@@ -627,8 +728,9 @@ mod tests {
             Box::new(|_| {}),
         )
         .expect("a poller");
-        let shared =
-            Arc::new(StationShared::new("station".to_owned(), Vec::new(), spool, clock, waker));
+        let routing = routing::to_one_centre(&mut spool);
+        let board = StationBoard::new("station".to_owned(), Vec::new(), Vec::new());
+        let shared = Arc::new(StationShared::new(board, routing, spool, clock, waker));
         let quic =
             EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
         let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
@@ -640,25 +742,30 @@ mod tests {
             centre: vec!["127.0.0.1:9".to_owned()],
             clock,
         };
-        let path = (skyhaul_config::LinePath::any().named(0), AddressFamily::V4);
+        let path = SpareSocket {
+            config: LinePath::any().named(0),
+            family: AddressFamily::V4,
+            socket: SocketId(0),
+        };
         let paths = StationPaths::new(opener, &[path]);
         let feeder = Feeder::new(DestinationId::FIRST, LineSharing::default(), ByteCount::mib(64));
-        let parts = UplinkParts { paths, feeder, guests };
-        (Uplink::new("station".to_owned(), centre, shared, clock, parts), manager)
+        let parts = UplinkParts { place: 0, paths, feeder };
+        let uplink = Uplink::new("station".to_owned(), centre, shared, clock, parts);
+        Bench { uplink, manager, guests }
     }
 
     /// Regression: after a centre was down for two minutes, a call from that time found it only two
     /// minutes after its return.
     #[test]
     fn a_call_without_answer_is_made_anew_and_its_end_does_not_touch_the_next() {
-        let (mut uplink, mut manager) = uplink(Clock::start());
+        let mut bench = uplink(Clock::start());
         let at = |secs| Instant::ZERO + Duration::from_secs(secs);
-        uplink.work(at(0), &mut manager);
-        let first = call(&uplink, DialAttempt::First).expect("called");
-        uplink.work(at(14), &mut manager);
-        assert_eq!(call(&uplink, DialAttempt::First), Some(first), "patient so far");
-        uplink.work(at(15), &mut manager);
-        let second = call(&uplink, DialAttempt::First).expect("called anew");
+        bench.work(at(0));
+        let first = call(&bench, DialAttempt::First).expect("called");
+        bench.work(at(14));
+        assert_eq!(call(&bench, DialAttempt::First), Some(first), "patient so far");
+        bench.work(at(15));
+        let second = call(&bench, DialAttempt::First).expect("called anew");
         assert_ne!(second, first);
         let address = "127.0.0.1:9".parse().expect("an address");
         let late = SessionManagerEvent::Refused {
@@ -667,26 +774,26 @@ mod tests {
             fingerprint: None,
             reason: Refusal::ClosedHere,
         };
-        uplink.event(at(15), &mut manager, late);
-        assert_eq!(call(&uplink, DialAttempt::First), Some(second));
+        bench.event(at(15), late);
+        assert_eq!(call(&bench, DialAttempt::First), Some(second));
     }
 
-    fn call(uplink: &Uplink, attempt: DialAttempt) -> Option<SessionId> {
+    fn call(bench: &Bench, attempt: DialAttempt) -> Option<SessionId> {
+        let uplink = &bench.uplink;
         uplink.connection.ids().find(|id| uplink.connection.call_of(*id) == Some(attempt))
     }
 
-    fn retry_at(uplink: &Uplink) -> Instant {
-        uplink.connection.due_at().expect("down")
+    fn retry_at(bench: &Bench) -> Instant {
+        bench.uplink.connection.due_at().expect("down")
     }
 
     /// The call that went out first of those under way fails.
-    fn refused(uplink: &mut Uplink, manager: &mut SessionManager, now: Instant, reason: Refusal) {
+    fn refused(bench: &mut Bench, now: Instant, reason: Refusal) {
         let address = "127.0.0.1:9".parse().expect("an address");
-        let id = uplink.connection.ids().next();
+        let id = bench.uplink.connection.ids().next();
         assert!(id.is_some(), "called at {now}");
-        uplink.event(
+        bench.event(
             now,
-            manager,
             SessionManagerEvent::Refused { id, remote: address, fingerprint: None, reason },
         );
     }
@@ -695,30 +802,33 @@ mod tests {
     /// s for ever.
     #[test]
     fn a_centre_that_refuses_is_called_ever_more_seldom_and_one_that_is_busy_as_before() {
-        let (mut uplink, mut manager) = uplink(Clock::start());
+        let mut bench = uplink(Clock::start());
         let own = Identity::from_seed(&[1; 32]).expect("a key").fingerprint();
         let (mut now, mut pauses) = (Instant::ZERO, Vec::new());
         for _ in 0..9 {
-            uplink.work(now, &mut manager);
-            refused(&mut uplink, &mut manager, now, Refusal::OwnKeyUntrusted { ours: own });
-            assert_eq!(uplink.status.state, LineState::Refused);
-            pauses.push(retry_at(&uplink).since(now).as_millis() / 1_000);
-            now = retry_at(&uplink);
+            bench.work(now);
+            refused(&mut bench, now, Refusal::OwnKeyUntrusted { ours: own });
+            assert_eq!(bench.uplink.status.state, LineState::Refused);
+            pauses.push(retry_at(&bench).since(now).as_millis() / 1_000);
+            now = retry_at(&bench);
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        uplink.work(now, &mut manager);
-        refused(&mut uplink, &mut manager, now, Refusal::NoAnswer);
-        uplink.work(now + Duration::from_secs(15), &mut manager);
-        assert_eq!((uplink.connection.refusals(), uplink.status.state), (0, LineState::Down));
+        bench.work(now);
+        refused(&mut bench, now, Refusal::NoAnswer);
+        bench.work(now + Duration::from_secs(15));
+        assert_eq!(
+            (bench.uplink.connection.refusals(), bench.uplink.status.state),
+            (0, LineState::Down)
+        );
     }
 
     #[test]
     fn where_the_centre_has_no_place_for_a_call_over_udp_it_is_called_over_tcp_at_once() {
-        let (mut uplink, mut manager) = uplink(Clock::start());
-        uplink.work(Instant::ZERO, &mut manager);
-        assert_eq!(call(&uplink, DialAttempt::Second), None);
-        refused(&mut uplink, &mut manager, Instant::ZERO, Refusal::Busy);
-        assert!(call(&uplink, DialAttempt::Second).is_some(), "called over TCP");
-        assert!(!uplink.connection.is_down(), "the other call decides");
+        let mut bench = uplink(Clock::start());
+        bench.work(Instant::ZERO);
+        assert_eq!(call(&bench, DialAttempt::Second), None);
+        refused(&mut bench, Instant::ZERO, Refusal::Busy);
+        assert!(call(&bench, DialAttempt::Second).is_some(), "called over TCP");
+        assert!(!bench.uplink.connection.is_down(), "the other call decides");
     }
 }

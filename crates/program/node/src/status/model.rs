@@ -41,11 +41,8 @@ pub struct StationStatus {
     pub contacts: Vec<ContactCaptured>,
     /// Its spool.
     pub spool: SpoolStatus,
-    /// When the waiting data of each contact will be at the centre, ordered by flow.
-    #[serde(default)]
-    pub forecasts: Vec<ContactForecast>,
-    /// Its line to the centre.
-    pub line: LineStatus,
+    /// Its destinations, in the order of the configuration.
+    pub destinations: Vec<DestinationStatus>,
     /// Applications that share the session; none where nothing is forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwards: Option<ForwardsStatus>,
@@ -63,6 +60,43 @@ pub struct StationStatus {
     pub shortage: ShortageStatus,
     /// What an operator must act on.
     pub alarms: Vec<String>,
+}
+
+/// A destination of a node's contacts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DestinationStatus {
+    /// The name of its node.
+    pub name: String,
+    /// Whether it gets everything and its receipts do not count.
+    #[serde(default)]
+    pub shadow: bool,
+    /// What waits for it.
+    pub backlog: BacklogStatus,
+    /// The line to it.
+    pub line: LineStatus,
+    /// When the waiting data of each contact will be there, ordered by flow.
+    #[serde(default)]
+    pub forecasts: Vec<ContactForecast>,
+}
+
+/// What waits for a destination.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BacklogStatus {
+    /// Blocks that it does not have in custody.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Blocks that left the spool before it had them, because the disk was full.
+    pub gave_way_blocks: u64,
+}
+
+impl StationStatus {
+    /// The line to the first destination.
+    pub fn line(&self) -> &LineStatus {
+        static NONE: std::sync::LazyLock<LineStatus> =
+            std::sync::LazyLock::new(LineStatus::default);
+        self.destinations.first().map_or(&NONE, |destination| &destination.line)
+    }
 }
 
 /// An input.
@@ -125,6 +159,9 @@ pub struct ContactCaptured {
     pub channel: String,
     /// The mission.
     pub mission: String,
+    /// The names of the destinations that it goes to.
+    #[serde(default)]
+    pub to: Vec<String>,
     /// The spacecraft.
     pub scid: Option<u16>,
     /// Its state.
@@ -170,7 +207,7 @@ pub struct ContactForecast {
 pub struct SpoolStatus {
     /// Whether it takes data.
     pub state: StoreState,
-    /// Blocks that the centre does not have in custody.
+    /// Blocks that a destination lacks which counts.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,

@@ -59,7 +59,7 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
     let stop = AtomicBool::new(false);
     let fault = std::thread::scope(|scope| {
         scope.spawn(|| driver.run(&mut Silent, &stop).unwrap());
-        let outcome = reach(&config);
+        let outcome = reach(&config, &config.destinations[0]);
         stop.store(true, Ordering::Relaxed);
         outcome.unwrap_err()
     });

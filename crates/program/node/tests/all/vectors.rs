@@ -143,13 +143,14 @@ fn blocks_of_the_wire_page() {
                 let (head, content) = decoded.expect("a valid vector");
                 let text = format!(
                     "block taken={time} closed={} position={} set_aside={} corrected_symbols={} \
-                    channel={} frames=[{}] \
+                    channel={} mission={} frames=[{}] \
                      records={}",
                     head.closed.as_micros(),
                     head.position.as_bits(),
                     head.set_aside,
                     head.corrected_symbols,
                     head.channel,
+                    head.mission,
                     frames_text(&head.frames),
                     hex(&content.records().expect("whole records"))
                 );

@@ -102,10 +102,10 @@ pub struct RateMeter {
 impl RateMeter {
     /// Takes the status of the station and the line at `now`.
     pub fn look(&mut self, now: Instant, station: &StationStatus, carried: ByteCount) {
-        if station.line.symbols_sent > 0 {
+        if station.line().symbols_sent > 0 {
             self.first_symbol.get_or_insert(now);
         }
-        let reported = ByteCount::new(station.line.bytes_reported);
+        let reported = ByteCount::new(station.line().bytes_reported);
         if reported > self.reported.1 {
             self.last_block = now;
         }
@@ -161,10 +161,10 @@ impl DemoProgress {
             channels: channels.collect(),
             spool: SpoolProgress { blocks: station.spool.blocks, bytes: station.spool.bytes },
             line: LineProgress {
-                state: station.line.state,
+                state: station.line().state,
                 rate_bps: rate.as_bps(),
-                rtt_s: station.line.rtt_s,
-                loss: station.line.loss,
+                rtt_s: station.line().rtt_s,
+                loss: station.line().loss,
             },
             latency_s: LatencyProgress { p50: latency.p50, p99: latency.p99 },
             contacts_done: centre.contacts.iter().filter(|contact| done(contact.state)).count(),

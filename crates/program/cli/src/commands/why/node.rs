@@ -89,22 +89,23 @@ fn ends<'a, T>(looks: &[&'a T]) -> Result<(&'a T, &'a T), Failure> {
 fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     let (first, last) = ends(looks)?;
     let session = |line: &LineStatus| line.session.filter(|_| line.state == LineState::Open);
-    let Some((then, now)) = session(&first.line).zip(session(&last.line)) else {
-        let lacks = [first, last].into_iter().find(|look| session(&look.line).is_none());
-        return Err(no_session(&lacks.unwrap_or(last).line));
+    let Some((then, now)) = session(first.line()).zip(session(last.line())) else {
+        let lacks = [first, last].into_iter().find(|look| session(look.line()).is_none());
+        return Err(no_session(lacks.unwrap_or(last).line()));
     };
-    if first.line.connects != last.line.connects || last.process.uptime_s <= first.process.uptime_s
+    if first.line().connects != last.line().connects
+        || last.process.uptime_s <= first.process.uptime_s
     {
         return Err(ended("the line reconnected during the observation"));
     }
     let seconds = last.process.uptime_s - first.process.uptime_s;
-    let grown = |of: fn(&LineStatus) -> u64| of(&last.line).saturating_sub(of(&first.line));
+    let grown = |of: fn(&LineStatus) -> u64| of(last.line()).saturating_sub(of(first.line()));
     let sent = grown(|line| line.symbols_sent + line.symbols_repeated);
     let lost = grown(|line| line.symbols_lost);
     let waited = parts(&then, &now);
     let input =
         |look: &StationStatus| look.channels.iter().map(|channel| channel.bytes).sum::<u64>();
-    let millis = |of: fn(&LinePath) -> f64, look: &StationStatus| shortest(&look.line, of);
+    let millis = |of: fn(&LinePath) -> f64, look: &StationStatus| shortest(look.line(), of);
     let loaded: Vec<f64> =
         looks.iter().filter_map(|look| millis(|path| path.rtt_s, look)).collect();
     let least =
@@ -115,21 +116,21 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     let silence = silence(looks);
     let load = ThreadLoad { then: &first.threads, now: &last.threads, names, seconds };
     let transfer = Transfer {
-        goodput_bps: rate(arrived(&first.line, &last.line, silence), seconds),
+        goodput_bps: rate(arrived(first.line(), last.line(), silence), seconds),
         silence: Some(silence),
         waited,
-        controller: controller(&last.line),
-        declared_bps: declared(&last.line),
+        controller: controller(last.line()),
+        declared_bps: declared(last.line()),
         line: LoadedLine {
             round_trip_ms: (!loaded.is_empty())
                 .then(|| loaded.iter().sum::<f64>() / loaded.len() as f64),
             shortest_round_trip_ms: least,
             loss: if sent == 0 { 0.0 } else { (lost as f64 / sent as f64).min(1.0) },
-            payload: active(&last.line)
+            payload: active(last.line())
                 .map(|path| path.control.full_payload())
                 .filter(|payload| *payload > 0)
                 .max(),
-            payload_shrunk: shrunk(&last.line),
+            payload_shrunk: shrunk(last.line()),
         },
         threads: BusyThreads {
             sender_share: load.busiest(),
@@ -148,7 +149,7 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
         },
         ..Transfer::default()
     };
-    Ok(Watched { name: format!("of station {} to {}", last.name, last.line.peer), transfer })
+    Ok(Watched { name: format!("of station {} to {}", last.name, last.line().peer), transfer })
 }
 
 /// The longest time without an answer of the centre while the line waited for one. Each answer
@@ -159,10 +160,10 @@ fn silence(looks: &[&StationStatus]) -> Silence {
     };
     let trace = |look: &StationStatus| {
         let of = |path: &LinePath| path.rtt_s.to_bits() ^ path.min_rtt_s.to_bits().rotate_left(32);
-        look.line.paths.iter().map(of).fold(look.line.bytes_reported, u64::wrapping_add)
+        look.line().paths.iter().map(of).fold(look.line().bytes_reported, u64::wrapping_add)
     };
     let idle = |look: &StationStatus| {
-        look.line.session.map_or(0.0, |session| session.waited_s.application)
+        look.line().session.map_or(0.0, |session| session.waited_s.application)
     };
     let Some(first) = looks.first() else { return Silence::default() };
     let mut listener = SilenceDetector::new(at(first), trace(first));

@@ -94,7 +94,7 @@ impl Pair {
     pub fn listening(&self) -> String {
         let look = || {
             let status = self.status("station");
-            let is_open = status["line"]["state"] == "open";
+            let is_open = status["destinations"][0]["line"]["state"] == "open";
             let at = status["forwards"]["listens"][0]["at"].as_str().map(str::to_owned);
             at.filter(|_| is_open)
         };

@@ -2,11 +2,10 @@
 
 use super::*;
 use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_config::{CatchUp, SharingRules};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{DestinationRole, Held, Since, SpoolConfig, SpoolDestination, SpoolDraw, mark};
-use skyhaul_transport::{
-    ClassId, ClassTree, ClassesConfig, Event, Opening, PathEvent, PathId, SessionConfig,
-};
+use skyhaul_transport::{ClassId, ClassesConfig, Event, Opening, PathEvent, PathId, SessionConfig};
 use skyhaul_units::Duration;
 use std::sync::Arc;
 
@@ -14,16 +13,19 @@ const NOW: Utc = Utc::from_micros(1_790_000_000_000_000);
 const BUFFER: ByteCount = ByteCount::kib(400);
 
 fn sharing() -> LineSharing {
+    sharing_with(None)
+}
+
+/// Contacts of `fast` go first, and within 30 s.
+fn sharing_with(catch_up: Option<CatchUp>) -> LineSharing {
     let classes = "[[class]]\nname = \"bulk\"\n[[class]]\nname = \"quick\"\n";
     let config: ClassesConfig = toml::from_str(classes).unwrap();
-    let delivery = |class, deadline| Delivery { class: ClassId(class), priority: 1, deadline };
-    let mut sharing = LineSharing::default();
-    sharing.tree = ClassTree::new(&config).unwrap();
-    sharing.channels = vec![
-        ("slow".to_owned(), delivery(0, None)),
-        ("fast".to_owned(), delivery(1, Some(Duration::from_secs(30)))),
-    ];
-    sharing
+    let fast = toml::from_str("of = \"contacts\"\nchannel = [\"fast\"]").unwrap();
+    let deadline = Some(Duration::from_secs(30));
+    let quick = Delivery { class: ClassId(1), priority: 1, deadline };
+    let rules =
+        SharingRules { subscriptions: vec![(fast, quick)], catch_up, ..SharingRules::default() };
+    LineSharing::new(config, skyhaul_transport::PolicyConfig::default(), rules).unwrap()
 }
 
 fn payload(channel: &str, number: u8) -> Vec<u8> {
@@ -34,6 +36,7 @@ fn payload(channel: &str, number: u8) -> Vec<u8> {
         set_aside: 0,
         corrected_symbols: 0,
         channel: channel.to_owned(),
+        mission: String::new(),
         frames: Vec::new(),
         hops: Vec::new(),
     };
@@ -105,7 +108,8 @@ fn what_is_urgent_does_not_wait_behind_what_was_written_before_it() {
     // 20 blocks fit: the three lanes have room for 3 each, and 10 are for whoever has more.
     let [slow, fast] = taken(&session, flows);
     assert!(slow + fast >= 17 && slow >= 7 && fast >= 7, "{slow} {fast}");
-    assert_eq!((feeder.channel(flows[0]), feeder.channel(flows[1])), (Some("slow"), Some("fast")));
+    let channel = |flow| feeder.label(flow).map(|label| label.channel.as_str());
+    assert_eq!((channel(flows[0]), channel(flows[1])), (Some("slow"), Some("fast")));
     assert_eq!(feeder.place(flows[1]), Some(Seq(fast)));
 }
 
@@ -189,24 +193,23 @@ fn what_a_destination_comes_back_to_is_sent_in_a_class_of_its_own_behind_live_co
     let (mut spool, flows) = spool();
     // The slow contact ended long ago; the fast one is open, and as old.
     spool.close_flow(flows[0]).unwrap();
-    let catch_up = CatchUp {
-        delivery: Delivery { class: ClassId(0), priority: u8::MAX, deadline: None },
-        after: Duration::from_secs(60),
-    };
+    let catch_up = CatchUp { class: Some(ClassId(0)), after: Duration::from_secs(60) };
+    let behind = catch_up.of(Delivery::default());
     for (later, lanes) in [(Duration::from_secs(59), "slow"), (Duration::from_secs(61), "behind")] {
-        let mut feeder = Feeder::new(DestinationId::FIRST, sharing(), BUFFER).catching_up(catch_up);
+        let sharing = sharing_with(Some(catch_up));
+        let mut feeder = Feeder::new(DestinationId::FIRST, sharing.clone(), BUFFER);
         let mut session = session();
         let now = NOW + later;
         feeder.greeted(&mut spool, &resume(&flows), now);
         fed(&mut spool, &mut feeder, &mut session, now);
         let delivery = |flow: &FlowId| feeder.lanes[feeder.flows[flow].lane].delivery;
         let [slow, fast] = [delivery(&flows[0]), delivery(&flows[1])];
-        assert_eq!(slow == catch_up.delivery, lanes == "behind", "{slow:?}");
+        assert_eq!(slow == behind, lanes == "behind", "{slow:?}");
         assert_eq!(fast.class, ClassId(1), "what is open is live");
         // The class tree changes, and what is behind stays behind.
-        feeder.share(&spool, sharing());
+        feeder.share(&spool, sharing);
         let slow = feeder.lanes[feeder.flows[&flows[0]].lane].delivery;
-        assert_eq!(slow == catch_up.delivery, lanes == "behind", "{slow:?}");
+        assert_eq!(slow == behind, lanes == "behind", "{slow:?}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Forecasts of contacts, and their alarms.
 
 use super::*;
+use skyhaul_config::ContactLabel;
 
 impl Uplink {
     /// Forecasts when each contact will be at the centre, and raises an alarm about those that will
@@ -15,7 +16,7 @@ impl Uplink {
             self.shared.spool().queue().waiting(self.feeder.to(), |flow| self.feeder.place(flow));
         let start = self.clock.utc_at_start();
         let behind = waiting.iter().map(|waiting| {
-            let delivery = self.feeder.sharing().of(&self.channel(waiting.flow));
+            let delivery = self.feeder.delivery(waiting.flow, &self.label(waiting.flow));
             let due = |written: Utc| {
                 delivery.deadline.map(|span| Instant::ZERO + (written + span).since(start))
             };
@@ -37,18 +38,19 @@ impl Uplink {
         }
         let shown = forecasts
             .iter()
-            .map(|forecast| lateness::shown(now, forecast, &self.channel(forecast.flow)));
-        self.shared.board.forecasts(shown.collect());
+            .map(|forecast| lateness::shown(now, forecast, &self.label(forecast.flow).channel));
+        self.shared.board.forecasts(self.place, shown.collect());
     }
 
-    /// The channel of a contact; empty where it is not known yet.
-    pub(super) fn channel(&self, flow: FlowId) -> String {
-        let known = self.feeder.channel(flow).map(str::to_owned);
-        known.or_else(|| self.shared.board.channel_of(flow)).unwrap_or_default()
+    /// What a contact is of; empty where it is not known yet.
+    pub(super) fn label(&self, flow: FlowId) -> ContactLabel {
+        let known = self.feeder.label(flow).cloned();
+        known.or_else(|| self.shared.board.label_of(flow)).unwrap_or_default()
     }
 
     pub(super) fn report_forecast(&self, flow: FlowId, change: ForecastChange) {
-        let contact = format!("contact {} of {}", flow.0, self.channel(flow));
+        let contact = format!("contact {} of {}", flow.0, self.label(flow).channel);
+        let contact = self.subject(&contact);
         match change {
             ForecastChange::Late(late) => {
                 let reason =

@@ -30,7 +30,7 @@ impl Uplink {
             }
             Event::PathStalled(_) => self.path_stalled(path, &status),
             Event::PathBack(_) => {
-                let about = about(self.paths.title(path));
+                let about = self.subject(&about(self.paths.title(path)));
                 if !self.shared.alarms.clear(&about) {
                     tracing::info!(path = self.paths.title(path), "path answers again");
                 }
@@ -46,7 +46,7 @@ impl Uplink {
             PathState::BlackHole => {
                 let reason = "only short packets arrive; no larger size works; \
                               ask the line's operator for packets of 1280 bytes";
-                self.shared.alarms.raise(&about(title), reason);
+                self.shared.alarms.raise(&self.subject(&about(title)), reason);
             }
             PathState::Silent => tracing::warn!(
                 path = title,
@@ -61,7 +61,7 @@ impl Uplink {
     }
 
     fn path_resized(&self, path: PathId, payload: usize) {
-        let about = format!("packets on path {}", self.paths.title(path));
+        let about = self.subject(&format!("packets on path {}", self.paths.title(path)));
         match self.paths.smaller_packet(path, payload) {
             Some(SmallerPacket { size, configured }) => {
                 let reason = format!(
@@ -77,8 +77,8 @@ impl Uplink {
     /// Clears the alarms of paths: the session has ended, and the next one judges its paths itself.
     pub(super) fn forget_paths_health(&self) {
         for title in self.paths.titles() {
-            self.shared.alarms.clear(&about(title));
-            self.shared.alarms.clear(&format!("packets on path {title}"));
+            self.shared.alarms.clear(&self.subject(&about(title)));
+            self.shared.alarms.clear(&self.subject(&format!("packets on path {title}")));
         }
     }
 

@@ -1,0 +1,188 @@
+//! The thread of the line: the uplinks to all destinations, and what they share.
+
+use super::order::StationOrder;
+use super::shared::StationShared;
+use super::uplink::{Served, Uplink, UplinkNews};
+use crate::fault::Fault;
+use crate::status::ForwardsStatus;
+use skyhaul_channels_io::Tenants;
+use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
+use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
+use skyhaul_units::{Duration, Instant};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// The uplinks to all destinations, in the order of the configuration.
+#[derive(Debug)]
+pub struct Uplinks {
+    shared: Arc<StationShared>,
+    clock: Clock,
+    guests: Tenants,
+    list: Vec<Uplink>,
+    /// The uplink whose endpoint was handed out last.
+    opening: Option<usize>,
+    free_at: Instant,
+    update_at: Instant,
+}
+
+/// Between two times that the spool frees segments.
+const FREE: Duration = Duration::from_secs(1);
+/// Between two updates of the status of forwards.
+const UPDATE: Duration = Duration::from_millis(200);
+
+impl Uplinks {
+    /// Of these uplinks, which share their sessions with `guests`.
+    pub const fn new(
+        list: Vec<Uplink>,
+        shared: Arc<StationShared>,
+        clock: Clock,
+        guests: Tenants,
+    ) -> Self {
+        let (free_at, update_at) = (Instant::ZERO, Instant::ZERO);
+        Self { shared, clock, guests, list, opening: None, free_at, update_at }
+    }
+
+    /// Carries out an order at each uplink that it concerns.
+    fn carry_out(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        order: StationOrder,
+    ) -> Result<String, Fault> {
+        let mut served = Served { manager, guests: &mut self.guests };
+        let outcome = match order {
+            StationOrder::Add(path) => {
+                let to = path.destination.as_ref().map(ToString::to_string);
+                first_of(
+                    self.list
+                        .iter_mut()
+                        .filter(|uplink| uplink.is_to(to.as_deref()))
+                        .map(|uplink| uplink.add_path((*path).clone())),
+                )
+            }
+            StationOrder::Remove(name) => first_of(
+                self.list
+                    .iter_mut()
+                    .filter(|uplink| uplink.has_path(&name))
+                    .map(|uplink| uplink.remove_path(now, served.manager, &name)),
+            ),
+            StationOrder::Hint(name, hint) => first_of(
+                self.list
+                    .iter_mut()
+                    .filter(|uplink| uplink.has_path(&name))
+                    .map(|uplink| uplink.hint(served.manager, &name, hint)),
+            ),
+            StationOrder::Adopt(changes) => {
+                let mut said = Vec::new();
+                for (uplink, change) in self.list.iter_mut().zip(*changes) {
+                    let changed = uplink.adopt(now, &mut served, change.paths, change.sharing);
+                    said.extend(
+                        changed.into_iter().filter(|one| !said.contains(one)).collect::<Vec<_>>(),
+                    );
+                }
+                Some(Ok(said.join("; ")))
+            }
+        };
+        for uplink in &mut self.list {
+            uplink.ordered(now, &mut served);
+        }
+        outcome.unwrap_or_else(|| Err(self.no_such_path()))
+    }
+
+    fn no_such_path(&self) -> Fault {
+        let mut known: Vec<&str> = Vec::new();
+        for title in self.list.iter().flat_map(Uplink::path_titles) {
+            if !known.contains(&title) {
+                known.push(title);
+            }
+        }
+        let help = format!("the paths are {}", known.join(", "));
+        Fault::configuration("there is no such path", "the path", help)
+    }
+
+    /// The uplink of a session.
+    fn of(&mut self, id: SessionId) -> Option<usize> {
+        self.list.iter().position(|uplink| uplink.owns(id))
+    }
+}
+
+/// The first refusal of several outcomes, or the first success; none where there is none.
+fn first_of(
+    outcomes: impl Iterator<Item = Result<String, Fault>>,
+) -> Option<Result<String, Fault>> {
+    let mut first = None;
+    for outcome in outcomes {
+        if outcome.is_err() {
+            return Some(outcome);
+        }
+        first.get_or_insert(outcome);
+    }
+    first
+}
+
+const fn session_of(event: &SessionManagerEvent) -> Option<SessionId> {
+    match event {
+        SessionManagerEvent::Connected { id, .. }
+        | SessionManagerEvent::Session { id, .. }
+        | SessionManagerEvent::Disconnected { id, .. }
+        | SessionManagerEvent::PathRefused { id, .. } => Some(*id),
+        SessionManagerEvent::Refused { id, .. } => *id,
+    }
+}
+
+impl Service for Uplinks {
+    fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
+        let Some(place) = session_of(&event).and_then(|id| self.of(id)) else { return };
+        let mut served = Served { manager, guests: &mut self.guests };
+        if self.list[place].event(now, &mut served, event) == UplinkNews::SpoolRenewed {
+            for (other, uplink) in self.list.iter_mut().enumerate() {
+                if other != place {
+                    uplink.call_again(&mut served, "the spool has a new identity");
+                }
+            }
+        }
+    }
+
+    fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
+        while let Some((order, done)) = self.shared.orders.next() {
+            // The sender of the order may not wait any more.
+            let _ = done.try_send(self.carry_out(now, manager, order));
+        }
+        let mut served = Served { manager, guests: &mut self.guests };
+        let due = self.list.iter_mut().filter_map(|uplink| uplink.work(now, &mut served)).min();
+        let guests_due = self.guests.work(now, manager);
+        if now >= self.update_at {
+            self.update_at = now + UPDATE;
+            self.shared.board.forwards(ForwardsStatus::of(self.guests.forwards()));
+        }
+        if now >= self.free_at {
+            self.free_at = now + FREE;
+            let freed = self.shared.spool().free(self.clock.utc_of(now));
+            if let Err(error) = freed {
+                self.shared.alarms.raise("the spool cannot be freed", &error.to_string());
+            }
+        }
+        [Some(self.free_at), Some(self.update_at), Some(guests_due), due]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn next_socket(&mut self) -> Option<AnyEndpoint> {
+        let mut found = self.list.iter_mut().enumerate();
+        let (place, endpoint) =
+            found.find_map(|(place, uplink)| Some((place, uplink.next_socket()?)))?;
+        self.opening = Some(place);
+        Some(endpoint)
+    }
+
+    fn socket_added(&mut self, id: SocketId) {
+        if let Some(uplink) = self.opening.take().and_then(|place| self.list.get_mut(place)) {
+            uplink.socket_added(id);
+        }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.guests.fd()
+    }
+}
