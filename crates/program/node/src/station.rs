@@ -97,6 +97,7 @@ impl Station {
         disk: Arc<dyn Disk>,
         clock: Clock,
     ) -> Result<Self, Fault> {
+        routing::check_missions(config, &services::missions(&config.missions)?)?;
         let (driver, paths) = driver(config, &config.destinations, clock)?;
         let mut spool = open_spool(config, disk.clone(), clock)?;
         let routing = Routing::declare(config, &mut spool).map_err(|error| spool_fault(&error))?;

@@ -1,14 +1,16 @@
 //! `skyhaul config`: explains the effect of a configuration file, and lists the keys.
 
 mod doubts;
+mod explain;
 mod guests;
 mod words;
 
 use doubts::doubts;
 use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
 use skyhaul_config::{
-    CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Live, NodeConfig, PeerEntry, Presence,
-    ProductEntry, ProductForm, ProductWindow, Products, Refill, StationConfig,
+    CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Destination, Live, NodeConfig,
+    PeerEntry, Presence, ProductEntry, ProductForm, ProductWindow, Products, Refill, SettleName,
+    StationConfig, SubscriptionEntry,
 };
 use skyhaul_exit::{Exit, Failure};
 use std::io::{self, Write};
@@ -26,7 +28,7 @@ pub enum Config {
     Check {
         /// The configuration file.
         file: PathBuf,
-        /// Connects to the destination once, and reports the reason if that fails. This interrupts
+        /// Connects to each destination once, and reports the reason if that fails. This interrupts
         /// a running node of the same name for a second.
         #[arg(long)]
         connect: bool,
@@ -34,6 +36,12 @@ pub enum Config {
         /// folder that cannot be created. Run it as the user of the node.
         #[arg(long)]
         strict: bool,
+    },
+    /// Explains what the node does with each kind of data, and names what goes nowhere.
+    #[command(after_help = "Example:\n  skyhaul config explain /etc/skyhaul/node.toml")]
+    Explain {
+        /// The configuration file.
+        file: PathBuf,
     },
     /// Lists every key of both files with its default and meaning, as Markdown.
     #[command(after_help = "Example:\n  skyhaul config keys")]
@@ -59,12 +67,14 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
             let policy = if strict { WarningPolicy::Refuse } else { WarningPolicy::Report };
             judge(&doubts(&config), policy, &file)?;
             if let (true, Some(station)) = (connect, &config.station) {
-                let round_trip = skyhaul_node::station::reach(station)?;
-                let millis = round_trip.as_secs_f64() * 1e3;
-                let name = &station.centre.name;
-                writeln!(out, "{name} answers, round trip {millis:.1} ms")?;
+                for destination in &station.destinations {
+                    let round_trip = skyhaul_node::station::reach(station, destination)?;
+                    let millis = round_trip.as_secs_f64() * 1e3;
+                    writeln!(out, "{} answers, round trip {millis:.1} ms", destination.name())?;
+                }
             }
         }
+        Config::Explain { file } => explain::write(&skyhaul_config::load(&file)?, out)?,
         Config::Keys => write_keys(out)?,
     }
     Ok(())
@@ -115,7 +125,9 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     let StationConfig {
         missions: _,
         node: _,
-        centre,
+        destinations,
+        subscription,
+        stations: _,
         line,
         spool,
         sync,
@@ -127,14 +139,8 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         mirror,
         stream,
     } = station;
-    let addresses: Vec<String> = centre.addresses.iter().map(ToString::to_string).collect();
-    writeln!(
-        out,
-        "  sends to   {} at {}, {}",
-        centre.name,
-        addresses.join(" or "),
-        keys_of(centre)
-    )?;
+    destinations.iter().try_for_each(|destination| write_destination(destination, out))?;
+    subscription.iter().try_for_each(|entry| write_subscription(entry, out))?;
     let rate = line.rate.map_or("rate found automatically".to_owned(), |rate| rate.to_string());
     writeln!(
         out,
@@ -169,9 +175,60 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         writeln!(out, "  captures   nothing: it has no [[channel]]")?;
     }
     write_forwards(forward, out)?;
-    write_mirrors(centre.name.as_str(), mirror, out)?;
-    write_streams(centre.name.as_str(), stream, out)?;
-    write_rules(centre.name.as_str(), &centre.allow, &centre.allow_listen, out)
+    let first = destinations.first().map(Destination::name).unwrap_or_default();
+    write_mirrors(first, mirror, out)?;
+    write_streams(first, stream, out)?;
+    destinations.iter().try_for_each(|destination| {
+        let peer = &destination.peer;
+        write_rules(destination.name(), &peer.allow, &peer.allow_listen, out)
+    })
+}
+
+fn write_destination(destination: &Destination, out: &mut dyn Write) -> io::Result<()> {
+    let peer = &destination.peer;
+    let addresses: Vec<String> = peer.addresses.iter().map(ToString::to_string).collect();
+    let shadow = if destination.entry.shadow { ", as a shadow" } else { "" };
+    writeln!(
+        out,
+        "  sends to   {} at {}, {}{shadow}",
+        peer.name,
+        addresses.join(" or "),
+        keys_of(peer)
+    )
+}
+
+fn write_subscription(entry: &SubscriptionEntry, out: &mut dyn Write) -> io::Result<()> {
+    let listed = |names: Vec<String>| match names.is_empty() {
+        true => "nobody".to_owned(),
+        false => names.join(", "),
+    };
+    let to = entry.to.as_ref().map(|to| listed(to.iter().map(ToString::to_string).collect()));
+    let to = to.unwrap_or_else(|| "every destination".to_owned());
+    let mut of = String::new();
+    let names = |list: &[skyhaul_config::Name]| -> Vec<String> {
+        list.iter().map(ToString::to_string).collect()
+    };
+    for (word, list) in [
+        ("of mission", entry.mission.clone()),
+        ("of", entry.station.as_deref().map(names)),
+        ("of channel", entry.channel.as_deref().map(names)),
+    ] {
+        of.extend(list.map(|list| format!(" {word} {}", list.join(" or "))));
+    }
+    let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+    let deadline = entry.deadline;
+    let deadline =
+        deadline.map_or(String::new(), |deadline| format!(", due within {}", spoken(deadline)));
+    writeln!(out, "  subscribes contacts{of} to {to}, {}{class}{deadline}", settled(entry.settle))
+}
+
+/// When the spool may free data, in words.
+fn settled(settle: SettleName) -> &'static str {
+    match settle {
+        SettleName::All => "settled by all",
+        SettleName::Any => "settled by any",
+        SettleName::First => "settled by the first",
+    }
 }
 
 /// The keys of a peer, in words.
@@ -182,14 +239,17 @@ fn keys_of(peer: &PeerEntry) -> String {
 
 fn write_paths(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
     for path in station.paths() {
-        let remote = path.remote.as_ref().or(station.centre.addresses.iter().next());
-        let remote = remote.map(ToString::to_string).unwrap_or_default();
         let rate = path.rate.map_or(String::new(), |rate| format!(", {rate}"));
         let standby = if path.standby { ", standby" } else { "" };
         let metered = if path.metered { ", metered" } else { "" };
+        let to = match (&path.remote, &path.destination) {
+            (Some(remote), _) => remote.to_string(),
+            (None, Some(destination)) => destination.to_string(),
+            (None, None) => "every destination".to_owned(),
+        };
         writeln!(
             out,
-            "  path       {} from {} to {remote}{rate}{standby}{metered}",
+            "  path       {} from {} to {to}{rate}{standby}{metered}",
             path.title(),
             path.place()
         )?;
@@ -205,14 +265,10 @@ fn write_channel(channel: &Channel, out: &mut dyn Write) -> io::Result<()> {
         channel.mission.as_ref().map_or("found from the data".to_owned(), ToString::to_string);
     let pace = channel.rate.map_or(String::new(), |rate| format!(" at {rate}"));
     let symbols = if channel.keep_check_symbols { ", check symbols sent too" } else { "" };
-    let class = channel.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-    let deadline = channel
-        .deadline
-        .map_or(String::new(), |deadline| format!(", due within {}", spoken(deadline)));
     writeln!(
         out,
         "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of \
-        silence{symbols}{class}{deadline}",
+        silence{symbols}",
         channel.name,
         channel.sources(),
         channel.format,

@@ -62,6 +62,9 @@ pub struct Add {
     /// The centre's host and port on this path. Default: as configured.
     #[arg(long, value_name = "HOST:PORT")]
     remote: Option<String>,
+    /// The only destination that it goes to; needed with `--remote` if there are several.
+    #[arg(long, value_name = "NAME")]
+    destination: Option<String>,
     /// The rate that the station can use on it. Default: the rate of the line.
     #[arg(long)]
     rate: Option<Rate>,
@@ -117,7 +120,12 @@ pub fn run(command: PathCommand, out: &mut dyn Write) -> Result<(), Failure> {
 fn list(node: &NodeArguments, out: &mut dyn Write) -> Result<(), Failure> {
     let socket = node.socket()?;
     match ask(&socket)?.station {
-        Some(station) => Ok(write_paths(&station.line().paths, out)?),
+        Some(station) => Ok(station.destinations.iter().try_for_each(|destination| {
+            if station.destinations.len() > 1 {
+                writeln!(out, "\nto {}", destination.name)?;
+            }
+            write_paths(&destination.line.paths, out)
+        })?),
         None => {
             let what = "a node without a destination has no paths";
             let failure = Failure::new(Exit::Usage, what, "ask the node that sends");
@@ -129,12 +137,14 @@ fn list(node: &NodeArguments, out: &mut dyn Write) -> Result<(), Failure> {
 impl Add {
     /// As `[[path]]` has them.
     fn keys(&self) -> serde_json::Value {
-        let Self { name, local, interface, remote, rate, metered, standby, node: _ } = self;
+        let Self { name, local, interface, remote, destination, rate, metered, standby, node: _ } =
+            self;
         let mut keys = serde_json::json!({ "name": name, "metered": metered, "standby": standby });
         let given = [
             ("local", local.clone()),
             ("interface", interface.clone()),
             ("remote", remote.clone()),
+            ("destination", destination.clone()),
             ("rate", rate.map(|rate| rate.to_string())),
         ];
         for (key, value) in given {

@@ -10,9 +10,10 @@ use contacts::{CONTACTS_SHOWN, write_captured, write_received};
 use guests::{write_files, write_forwards, write_mirrors, write_sinks, write_streams};
 use skyhaul_exit::Failure;
 use skyhaul_node::status::{
-    AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus, InputFrames,
-    InputStatus, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, RecordingStatus,
-    StageLatency, StationStatus, StoreState, Vita49Status, WaitedStatus, ask,
+    AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus,
+    DestinationStatus, InputFrames, InputStatus, LinePath, LineState, LineStatus, LiveStatus,
+    NodeStatus, RecordingStatus, StageLatency, StationStatus, StoreState, Vita49Status,
+    WaitedStatus, ask,
 };
 use skyhaul_units::{Duration, Probability};
 use std::collections::BTreeMap;
@@ -99,13 +100,34 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     let spool = &station.spool;
     writeln!(
         out,
-        "\n  spool    {}, {} on disk\n           {} blocks ({}) wait for the centre's receipt",
+        "\n  spool    {}, {} on disk\n           {} blocks ({}) wait for a receipt",
         store_word(spool.state),
         megabytes(spool.disk_bytes),
         spool.blocks,
         megabytes(spool.bytes)
     )?;
-    let line = &station.line;
+    station.destinations.iter().try_for_each(|destination| write_destination(destination, out))?;
+    write_shared_line(station, out)?;
+    write_forwards(station.forwards.as_ref(), out)?;
+    write_mirrors(&station.mirrors, out)?;
+    write_streams(&station.streams, out)?;
+    write_alarms(&station.alarms, out)
+}
+
+/// A destination: what it lacks, the line to it and its paths, and what waits of each contact.
+fn write_destination(destination: &DestinationStatus, out: &mut dyn Write) -> io::Result<()> {
+    let DestinationStatus { name, shadow, backlog, line, forecasts } = destination;
+    let role = if *shadow { " (shadow)" } else { "" };
+    writeln!(
+        out,
+        "\n  to {name}{role}\n           {} blocks ({}) wait for its receipt",
+        backlog.blocks,
+        megabytes(backlog.bytes)
+    )?;
+    if backlog.gave_way_blocks > 0 {
+        let gone = backlog.gave_way_blocks;
+        writeln!(out, "           {gone} blocks left the full spool before it had them")?;
+    }
     let reason = line.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
     writeln!(out, "  line     {}{reason} to {}", word(&line.state), line.peer)?;
     if line.state == LineState::Open {
@@ -119,11 +141,18 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
         write_waits(line, out)?;
     }
     write_paths(&line.paths, out)?;
-    write_forwards(station.forwards.as_ref(), out)?;
-    write_mirrors(&station.mirrors, out)?;
-    write_streams(&station.streams, out)?;
-    write_forecasts(&station.forecasts, out)?;
-    write_alarms(&station.alarms, out)
+    write_forecasts(forecasts, out)
+}
+
+/// Says that data for several destinations crosses the line once for each.
+fn write_shared_line(station: &StationStatus, out: &mut dyn Write) -> io::Result<()> {
+    match station.destinations.len() {
+        0 | 1 => Ok(()),
+        count => writeln!(
+            out,
+            "\n  A contact for all {count} destinations crosses the line {count} times, once for each."
+        ),
+    }
 }
 
 /// What the session waited for since it was set up.

@@ -49,9 +49,10 @@ pub struct WhyCommand {
     #[arg(long, value_name = "PATH", alias = "socket",
         conflicts_with_all = ["tcp", "send", "config"])]
     node: Option<PathBuf>,
-    /// At a centre: the station whose transfer is judged. Default: the one that sends most.
+    /// Of a node's sessions, the one with this node. Default: with the destination that lacks most,
+    /// or the peer that sends most.
     #[arg(long, value_name = "NAME")]
-    station: Option<String>,
+    with: Option<String>,
     /// Judges a TCP connection of this host, given by the other end's address and port, or by the
     /// number of the process that owns it.
     #[arg(long, value_name = "ADDR|PID")]
@@ -85,13 +86,9 @@ pub struct WhyCommand {
 /// There is nothing to judge; the far end, file or connection is not there; the run was
 /// interrupted.
 pub fn run(command: &WhyCommand, out: &mut dyn Write) -> Result<(), Failure> {
-    if let Some(station) = command.station.as_deref().filter(|_| !command.has_node()) {
-        let what = format!("--station {station} applies to a centre on this machine");
-        return Err(Failure::new(
-            Exit::Usage,
-            &what,
-            "give the centre too, with --config or --node",
-        ));
+    if let Some(with) = command.with.as_deref().filter(|_| !command.has_node()) {
+        let what = format!("--with {with} applies to a node on this machine");
+        return Err(Failure::new(Exit::Usage, &what, "give the node too, with --config or --node"));
     }
     let (host, file) = command.targets()?;
     let far = host.map(|host| FarFlags::of(host).find()).transpose()?;
@@ -161,7 +158,7 @@ impl WhyCommand {
         if self.has_node() {
             self.progress(&format!("the node that runs here, for {}", self.watch));
             let node = NodeArguments::of(self.config.clone(), self.node.clone());
-            let watched = node::watched(&node, self.station.as_deref(), self.watch)?;
+            let watched = node::watched(&node, self.with.as_deref(), self.watch)?;
             return Ok(Some((watched.transfer, watched.name)));
         }
         let Some(which) = &self.tcp else { return Ok(None) };

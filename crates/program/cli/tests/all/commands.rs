@@ -50,7 +50,8 @@ fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
             to = \"node:c\"\n[[peer]]\nname = \"c\"\n\
              addresses = [\"c:4700\"]\nfingerprints = [\"{fingerprint}\"]\n[line]\n\
              rate = \"9 Mbit/s\"\n\
-             [[channel]]\nname = \"x\"\ninput = \"stdin\"\ndeadline = \"3600 s\"\n"
+             [[channel]]\nname = \"x\"\ninput = \"stdin\"\n[[subscription]]\n\
+             of = \"contacts\"\ndeadline = \"3600 s\"\n"
         )
     };
     let made =

@@ -35,7 +35,8 @@ const CLASSES: &str = "[[class]]\nname = \"live\"\nguarantee = \"20 Mbit/s\"\npr
                        [[class]]\nname = \"streams\"\nguarantee = \"10 Mbit/s\"\n\
                        [[class]]\nname = \"applications\"\n";
 /// The recording then lasts eight seconds.
-const CHANNEL: &str = "rate = \"1 Mbit/s\"\nclass = \"live\"\ndeadline = \"30 s\"\n";
+const CHANNEL: &str = "rate = \"1 Mbit/s\"\n[[subscription]]\nof = \"contacts\"\nclass = \
+                       \"live\"\ndeadline = \"30 s\"\n";
 
 #[test]
 fn a_contact_is_unchanged_by_a_mirror_a_stream_and_connections_in_its_session() {

@@ -169,8 +169,15 @@ fn paths_are_added_hinted_and_removed_by_command_while_data_flows() {
 fn each_class_gets_its_guaranteed_rate_on_a_slow_line() {
     let site = Site::new();
     let (_proxy, by_proxy) = proxy(&site, &["--delay", "5ms", "--rate", "4 Mbit/s"]);
-    let channel =
-        |name: &str| channel_of(name, &format!("class = \"{name}\"\nrate = \"16 Mbit/s\"\n"));
+    let channel = |name: &str| {
+        channel_of(
+            name,
+            &format!(
+                "rate = \"16 Mbit/s\"\n[[subscription]]\nof = \"contacts\"\nchannel = \
+                [\"{name}\"]\nclass = \"{name}\"\n"
+            ),
+        )
+    };
     site.write(&format!(
         "[line]\nrate = \"4 Mbit/s\"\n[spool]\nsync_interval = \"20 ms\"\n[[path]]\nremote = \
         \"{by_proxy}\"\n\
@@ -203,7 +210,7 @@ fn a_station_forecasts_a_missed_deadline_before_it_passes() {
     site.write(&format!(
         "[line]\nrate = \"1 Mbit/s\"\n[spool]\nsync_interval = \"20 ms\"\n\
          {}",
-        channel("deadline = \"4 s\"\nrate = \"16 Mbit/s\"\n"),
+        channel("rate = \"16 Mbit/s\"\n[[subscription]]\nof = \"contacts\"\ndeadline = \"4 s\"\n"),
     ));
     let _station = site.start();
     let spare = site.until(|status| {

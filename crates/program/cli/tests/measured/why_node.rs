@@ -63,7 +63,7 @@ fn a_station_without_a_downlink_waits_for_its_input_and_the_centre_for_the_stati
     let shown = site.shown("station.toml");
     assert!(shown.contains("waited for the spool ") && shown.contains("the paths "), "{shown}");
 
-    let far = judged(&["--config", "centre.toml", "--station", "s"], site.folder());
+    let far = judged(&["--config", "centre.toml", "--with", "s"], site.folder());
     assert_eq!(
         (&far["cause"], &far["transfer"]),
         (&"other-end".into(), &"of station s to centre c".into())
@@ -140,7 +140,7 @@ fn why_refuses_a_node_without_a_session_and_contradictory_arguments() {
         3,
         &["no node is running", "nowhere.sock", "start it"],
     );
-    assert_refused(&why(&["--station", "s", "--json"]), 2, &["--station s applies to a centre"]);
+    assert_refused(&why(&["--with", "s", "--json"]), 2, &["--with s applies to a node"]);
     let two = why(&["--node", "state/status.sock", "centre.toml", "--json"]);
     assert_refused(&two, 2, &["two transfers are given"]);
     let both = why(&["--node", "state/status.sock", "--tcp", "1", "--json"]);
@@ -150,10 +150,10 @@ fn why_refuses_a_node_without_a_session_and_contradictory_arguments() {
     let why = |arguments: &[&str]| {
         run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder())
     };
-    let other = why(&["--config", "centre.toml", "--station", "x", "--json"]);
+    let other = why(&["--config", "centre.toml", "--with", "x", "--json"]);
     assert_refused(&other, 4, &["station x is not connected to this centre", "connected are s"]);
-    let named = why(&["--config", "station.toml", "--station", "x", "--json"]);
-    assert_refused(&named, 2, &["this node is a station", "ask a centre"]);
+    let named = why(&["--config", "station.toml", "--with", "x", "--json"]);
+    assert_refused(&named, 2, &["this node has no destination `x`", "its destinations are"]);
     drop(running);
     site.kill_centre();
     let _alone = site.start_to_stay();

@@ -2,8 +2,10 @@
 //! restart.
 
 use super::order::{StationOrder, UplinkChange};
+use super::routing::check_missions;
 use super::shared::StationShared;
 use crate::adopted::Adopted;
+use crate::services;
 use skyhaul_config::{Destination, DestinationEntry, Refill, StationConfig};
 
 /// The configuration in force.
@@ -27,6 +29,10 @@ impl Reload {
         new: StationConfig,
         shared: &StationShared,
     ) -> Result<Adopted, String> {
+        let missions = services::missions(&self.before.missions);
+        missions
+            .and_then(|missions| check_missions(&new, &missions))
+            .map_err(|fault| fault.to_string())?;
         let waits = unchangeable(&self.before, &new);
         let has_other_routes = self.before.subscription != new.subscription;
         // The destinations stay as they are, with what is new of the rest.

@@ -1,8 +1,10 @@
 //! Which destinations a contact goes to: the subscriptions, in terms of the spool.
 
-use skyhaul_ccsds::mission::Mission;
+use crate::fault::Fault;
+use crate::services;
+use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_config::{
-    ContactLabel, ContactRoute, Destination, Name, SettleName, SinceName, StationConfig,
+    ContactLabel, ContactRoute, Destination, MissionRef, Name, SettleName, SinceName, StationConfig,
 };
 use skyhaul_store::{
     DestinationId, DestinationRole, FlowRoute, Settle, Since, Spool, SpoolDestination, SpoolError,
@@ -74,6 +76,26 @@ impl Routing {
     pub fn route_to(&self, place: usize) -> FlowRoute {
         FlowRoute { settle: Settle::All, to: vec![self.id(place)] }
     }
+}
+
+/// Checks that the missions that subscriptions name are known.
+///
+/// # Errors
+/// The first that is not.
+pub fn check_missions(config: &StationConfig, missions: &MissionSet) -> Result<(), Fault> {
+    let mut of_files = Vec::new();
+    for channel in &config.channel {
+        if let Some(MissionRef::File(file)) = &channel.mission {
+            of_files.push(services::mission_file(file)?.name().to_owned());
+        }
+    }
+    let mut named = config.subscription.iter().flat_map(|entry| entry.mission.iter().flatten());
+    let unknown = named.find(|name| missions.by_name(name).is_none() && !of_files.contains(name));
+    let Some(name) = unknown else { return Ok(()) };
+    let known: Vec<&str> = missions.iter().map(Mission::name).collect();
+    let help = format!("write one of {}, or add its file to `missions`", known.join(", "));
+    let what = format!("mission `{name}` is not known");
+    Err(Fault::configuration(what, "[[subscription]]", help))
 }
 
 fn declared(destination: &Destination) -> SpoolDestination {

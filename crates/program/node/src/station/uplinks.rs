@@ -51,6 +51,13 @@ impl Uplinks {
     ) -> Result<String, Fault> {
         let mut served = Served { manager, guests: &mut self.guests };
         let outcome = match order {
+            StationOrder::Add(path)
+                if path.remote.is_some() && path.destination.is_none() && self.list.len() > 1 =>
+            {
+                let help = "name the destination that has this address, with --destination";
+                let what = "a path has a remote address, and there are several destinations";
+                return Err(Fault::configuration(what, "the new path", help));
+            }
             StationOrder::Add(path) => {
                 let to = path.destination.as_ref().map(ToString::to_string);
                 first_of(

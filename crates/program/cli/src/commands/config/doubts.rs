@@ -9,7 +9,7 @@ use std::path::Path;
 /// What would keep the node from working, each as a sentence and what to do.
 pub fn doubts(config: &NodeConfig) -> Vec<String> {
     let NodeConfig { node, station, centre } = config;
-    let far = station.as_ref().map(|station| &station.centre);
+    let far = station.iter().flat_map(|station| &station.destinations).map(|far| &far.peer);
     let (mut peers, mut folders) = (Vec::new(), Vec::new());
     if let Some(centre) = centre {
         peers.extend(&centre.peer);
@@ -17,7 +17,7 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
         folders.extend(products.map(|dir| ("the products' folder", dir)));
         folders.extend(centre.delivery.iter().map(|entry| ("a delivery's folder", &*entry.dir)));
     }
-    // The destination is among the peers of a node that listens too.
+    // The destinations are among the peers of a node that listens too.
     peers.extend(far.filter(|_| centre.is_none()));
     let own = own(&node.key);
     let keys = |peer: &'_ PeerEntry| {

@@ -241,7 +241,7 @@ fn centre_status(folder: &Folder) -> Option<CentreStatus> {
 
 /// The inputs' addresses, once all are bound and the line is open.
 fn ready(status: &StationStatus) -> Option<Vec<(String, SocketAddr)>> {
-    if status.line.state != LineState::Open {
+    if status.line().state != LineState::Open {
         return None;
     }
     let inputs = status.channels.iter();

@@ -186,10 +186,13 @@ const WINDOW: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skyhaul_node::status::{DestinationStatus, LineStatus};
 
     fn station(symbols: u64, reported: u64) -> StationStatus {
         let mut status = StationStatus::default();
-        (status.line.symbols_sent, status.line.bytes_reported) = (symbols, reported);
+        let line =
+            LineStatus { symbols_sent: symbols, bytes_reported: reported, ..LineStatus::default() };
+        status.destinations = vec![DestinationStatus { line, ..DestinationStatus::default() }];
         status
     }
 

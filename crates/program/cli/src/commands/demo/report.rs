@@ -171,7 +171,7 @@ fn line(outcome: &PassResult) -> LineReport {
             + proxy.up.send_failed
             + proxy.down.send_failed
             + proxy.kernel_dropped.unwrap_or(0),
-        symbols_repeated: outcome.station.line.symbols_repeated,
+        symbols_repeated: outcome.station.line().symbols_repeated,
     }
 }
 

@@ -22,15 +22,15 @@ pub struct Watched {
     pub transfer: Transfer,
 }
 
-/// Looks at a running node's session for `span`. Of a centre's, at that with `station`, or at the
-/// one that brings most.
+/// Looks at a running node's session for `span`: that with the node `with`, or with the destination
+/// that lacks most, or with the peer that brings most.
 ///
 /// # Errors
 /// No node answers, it has no such session, the session ended meanwhile, or the wait was
 /// interrupted.
 pub fn watched(
     node: &NodeArguments,
-    station: Option<&str>,
+    with: Option<&str>,
     span: Duration,
 ) -> Result<Watched, Failure> {
     let socket = node.socket()?;
@@ -42,22 +42,32 @@ pub fn watched(
         left = left.saturating_sub(step);
         looks.push(ask(&socket)?);
     }
-    judged(&looks, station).map_err(|failure| failure.at(&socket.display().to_string()))
+    judged(&looks, with).map_err(|failure| failure.at(&socket.display().to_string()))
 }
 
-fn judged(looks: &[NodeStatus], station: Option<&str>) -> Result<Watched, Failure> {
+fn judged(looks: &[NodeStatus], with: Option<&str>) -> Result<Watched, Failure> {
     let stations: Vec<&StationStatus> = looks.iter().filter_map(as_station).collect();
-    if let (false, Some(station)) = (stations.is_empty(), station) {
-        let what = format!("this node is a station, --station {station} does not apply");
-        return Err(Failure::new(Exit::Usage, &what, "omit --station, or ask a centre"));
+    let centres: Vec<&CentreStatus> = looks.iter().filter_map(as_centre).collect();
+    if !stations.is_empty() && stations.len() != looks.len() {
+        return Err(ended("another node now answers at the socket"));
     }
-    match (&stations[..], looks.len()) {
-        ([], _) => {
-            let centres: Vec<&CentreStatus> = looks.iter().filter_map(as_centre).collect();
-            of_centre(&centres, station)
+    let Some(last) = stations.last() else { return of_centre(&centres, with) };
+    let place = match with {
+        Some(name) => last.destinations.iter().position(|one| one.name == name),
+        None => {
+            let lacking = last.destinations.iter().enumerate().rev();
+            lacking.max_by_key(|(_, one)| one.backlog.bytes).map(|(place, _)| place)
         }
-        (all, count) if all.len() == count => of_station(all),
-        _ => Err(ended("another node now answers at the socket")),
+    };
+    match (place, with) {
+        (Some(place), _) => of_station(&stations, place),
+        (None, Some(_)) if !centres.is_empty() => of_centre(&centres, with),
+        (None, _) => {
+            let names: Vec<&str> = last.destinations.iter().map(|one| &*one.name).collect();
+            let what = format!("this node has no destination `{}`", with.unwrap_or_default());
+            let help = format!("its destinations are {}", names.join(", "));
+            Err(Failure::new(Exit::Usage, &what, &help))
+        }
     }
 }
 
@@ -85,27 +95,45 @@ fn ends<'a, T>(looks: &[&'a T]) -> Result<(&'a T, &'a T), Failure> {
     }
 }
 
+/// A station at one look, and its line to one destination.
+struct StationLook<'a> {
+    status: &'a StationStatus,
+    line: &'a LineStatus,
+    /// Bytes in the spool that the destination lacks.
+    waiting: u64,
+}
+
+impl<'a> StationLook<'a> {
+    fn of(status: &'a StationStatus, place: usize) -> Option<Self> {
+        let destination = status.destinations.get(place)?;
+        Some(Self { status, line: &destination.line, waiting: destination.backlog.bytes })
+    }
+}
+
 /// The figures of a station: its waits, and its input.
-fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
-    let (first, last) = ends(looks)?;
+fn of_station(looks: &[&StationStatus], place: usize) -> Result<Watched, Failure> {
+    let looks: Vec<StationLook<'_>> =
+        looks.iter().filter_map(|station| StationLook::of(station, place)).collect();
+    let (first, last) = ends(&looks.iter().collect::<Vec<_>>())?;
     let session = |line: &LineStatus| line.session.filter(|_| line.state == LineState::Open);
-    let Some((then, now)) = session(first.line()).zip(session(last.line())) else {
-        let lacks = [first, last].into_iter().find(|look| session(look.line()).is_none());
-        return Err(no_session(lacks.unwrap_or(last).line()));
+    let Some((then, now)) = session(first.line).zip(session(last.line)) else {
+        let lacks = [first, last].into_iter().find(|look| session(look.line).is_none());
+        return Err(no_session(lacks.unwrap_or(last).line));
     };
-    if first.line().connects != last.line().connects
-        || last.process.uptime_s <= first.process.uptime_s
+    if first.line.connects != last.line.connects
+        || last.status.process.uptime_s <= first.status.process.uptime_s
     {
         return Err(ended("the line reconnected during the observation"));
     }
-    let seconds = last.process.uptime_s - first.process.uptime_s;
-    let grown = |of: fn(&LineStatus) -> u64| of(last.line()).saturating_sub(of(first.line()));
+    let seconds = last.status.process.uptime_s - first.status.process.uptime_s;
+    let grown = |of: fn(&LineStatus) -> u64| of(last.line).saturating_sub(of(first.line));
     let sent = grown(|line| line.symbols_sent + line.symbols_repeated);
     let lost = grown(|line| line.symbols_lost);
     let waited = parts(&then, &now);
-    let input =
-        |look: &StationStatus| look.channels.iter().map(|channel| channel.bytes).sum::<u64>();
-    let millis = |of: fn(&LinePath) -> f64, look: &StationStatus| shortest(look.line(), of);
+    let input = |look: &StationLook<'_>| {
+        look.status.channels.iter().map(|channel| channel.bytes).sum::<u64>()
+    };
+    let millis = |of: fn(&LinePath) -> f64, look: &StationLook<'_>| shortest(look.line, of);
     let loaded: Vec<f64> =
         looks.iter().filter_map(|look| millis(|path| path.rtt_s, look)).collect();
     let least =
@@ -113,28 +141,29 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     // While blocks wait for the line, the threads that make them can be busy without harm.
     let names: &[&str] =
         if waited.application < MADE_TOO_SLOWLY { &["line"] } else { &["line", "channel"] };
-    let silence = silence(looks);
-    let load = ThreadLoad { then: &first.threads, now: &last.threads, names, seconds };
+    let silence = silence(&looks);
+    let load =
+        ThreadLoad { then: &first.status.threads, now: &last.status.threads, names, seconds };
     let transfer = Transfer {
-        goodput_bps: rate(arrived(first.line(), last.line(), silence), seconds),
+        goodput_bps: rate(arrived(first.line, last.line, silence), seconds),
         silence: Some(silence),
         waited,
-        controller: controller(last.line()),
-        declared_bps: declared(last.line()),
+        controller: controller(last.line),
+        declared_bps: declared(last.line),
         line: LoadedLine {
             round_trip_ms: (!loaded.is_empty())
                 .then(|| loaded.iter().sum::<f64>() / loaded.len() as f64),
             shortest_round_trip_ms: least,
             loss: if sent == 0 { 0.0 } else { (lost as f64 / sent as f64).min(1.0) },
-            payload: active(last.line())
+            payload: active(last.line)
                 .map(|path| path.control.full_payload())
                 .filter(|payload| *payload > 0)
                 .max(),
-            payload_shrunk: shrunk(last.line()),
+            payload_shrunk: shrunk(last.line),
         },
         threads: BusyThreads {
             sender_share: load.busiest(),
-            sender_lack: load.lack(&first.shortage, &last.shortage),
+            sender_lack: load.lack(&first.status.shortage, &last.status.shortage),
             ..BusyThreads::default()
         },
         receiver: ReceiverLoad {
@@ -143,36 +172,36 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
             ..ReceiverLoad::default()
         },
         feed: TransferFeed {
-            source: source(last),
+            source: source(last.status),
             source_bps: Some(rate(input(last).saturating_sub(input(first)), seconds)),
-            waiting_bytes: Some(last.spool.bytes),
+            waiting_bytes: Some(last.waiting),
         },
         ..Transfer::default()
     };
-    Ok(Watched { name: format!("of station {} to {}", last.name, last.line().peer), transfer })
+    Ok(Watched { name: format!("of station {} to {}", last.status.name, last.line.peer), transfer })
 }
 
 /// The longest time without an answer of the centre while the line waited for one. Each answer
 /// changes the measured round trips.
-fn silence(looks: &[&StationStatus]) -> Silence {
-    let at = |look: &StationStatus| {
-        Instant::ZERO + Duration::from_micros((look.process.uptime_s * 1e6) as u64)
+fn silence(looks: &[StationLook<'_>]) -> Silence {
+    let at = |look: &StationLook<'_>| {
+        Instant::ZERO + Duration::from_micros((look.status.process.uptime_s * 1e6) as u64)
     };
-    let trace = |look: &StationStatus| {
+    let trace = |look: &StationLook<'_>| {
         let of = |path: &LinePath| path.rtt_s.to_bits() ^ path.min_rtt_s.to_bits().rotate_left(32);
-        look.line().paths.iter().map(of).fold(look.line().bytes_reported, u64::wrapping_add)
+        look.line.paths.iter().map(of).fold(look.line.bytes_reported, u64::wrapping_add)
     };
-    let idle = |look: &StationStatus| {
-        look.line().session.map_or(0.0, |session| session.waited_s.application)
+    let idle = |look: &StationLook<'_>| {
+        look.line.session.map_or(0.0, |session| session.waited_s.application)
     };
     let Some(first) = looks.first() else { return Silence::default() };
     let mut listener = SilenceDetector::new(at(first), trace(first));
     for pair in looks.windows(2) {
-        let span = pair[1].process.uptime_s - pair[0].process.uptime_s;
-        let is_idle = idle(pair[1]) - idle(pair[0]) > span / 2.0;
+        let span = pair[1].status.process.uptime_s - pair[0].status.process.uptime_s;
+        let is_idle = idle(&pair[1]) - idle(&pair[0]) > span / 2.0;
         listener.look(
-            at(pair[1]),
-            trace(pair[1]),
+            at(&pair[1]),
+            trace(&pair[1]),
             if is_idle { Owes::Nothing } else { Owes::Answer },
         );
     }
@@ -416,6 +445,7 @@ const MADE_TOO_SLOWLY: f64 = 0.2;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skyhaul_node::status::DestinationStatus;
     use skyhaul_node::status::{
         ChannelStatus, PathControl, ProcessStatus, StoreStatus, WaitedStatus,
     };
@@ -453,22 +483,25 @@ mod tests {
                 bytes: (seconds * 2e6) as u64,
                 ..ChannelStatus::default()
             }],
-            line: LineStatus {
-                state: LineState::Open,
-                connects: 1,
-                peer: "192.0.2.7:4710".to_owned(),
-                bytes_reported: (seconds * 8e5) as u64,
-                symbols_sent: (seconds * 900.0) as u64,
-                symbols_repeated: (seconds * 100.0) as u64,
-                symbols_lost: (seconds * 50.0) as u64,
-                session: Some(SessionStatus { waited_s, window_bytes: 1 << 26 }),
-                paths: vec![
-                    // A tenth of all symbols is retransmitted.
-                    LinePath { rtt_s: 0.5, bytes_sent: (seconds * 7e5) as u64, ..path.clone() },
-                    LinePath { bytes_sent: (seconds * 3e5) as u64, ..path },
-                ],
-                ..LineStatus::default()
-            },
+            destinations: vec![DestinationStatus {
+                line: LineStatus {
+                    state: LineState::Open,
+                    connects: 1,
+                    peer: "192.0.2.7:4710".to_owned(),
+                    bytes_reported: (seconds * 8e5) as u64,
+                    symbols_sent: (seconds * 900.0) as u64,
+                    symbols_repeated: (seconds * 100.0) as u64,
+                    symbols_lost: (seconds * 50.0) as u64,
+                    session: Some(SessionStatus { waited_s, window_bytes: 1 << 26 }),
+                    paths: vec![
+                        // A tenth of all symbols is retransmitted.
+                        LinePath { rtt_s: 0.5, bytes_sent: (seconds * 7e5) as u64, ..path.clone() },
+                        LinePath { bytes_sent: (seconds * 3e5) as u64, ..path },
+                    ],
+                    ..LineStatus::default()
+                },
+                ..DestinationStatus::default()
+            }],
             ..StationStatus::default()
         }
     }
@@ -510,8 +543,12 @@ mod tests {
             let mut station = station(seconds);
             // Its threads go on, and what is sent from 3 s on is never answered.
             let heard = seconds.min(3.0);
-            station.line.paths.iter_mut().for_each(|path| path.rtt_s += heard / 1e3);
-            station.line.bytes_reported = (heard * 8e5) as u64;
+            station.destinations[0]
+                .line
+                .paths
+                .iter_mut()
+                .for_each(|path| path.rtt_s += heard / 1e3);
+            station.destinations[0].line.bytes_reported = (heard * 8e5) as u64;
             station.shortage =
                 ShortageStatus { throttled_s: seconds / 4.0, stolen_ticks: 10, ticks: 1_000 };
             station
@@ -543,7 +580,7 @@ mod tests {
     fn a_slow_decoder_counts_if_there_was_nothing_to_send() {
         let idle = |seconds| {
             let mut station = station(seconds);
-            if let Some(session) = &mut station.line.session {
+            if let Some(session) = &mut station.destinations[0].line.session {
                 session.waited_s = WaitedStatus { application: seconds, ..WaitedStatus::default() };
             }
             station
@@ -555,10 +592,13 @@ mod tests {
     #[test]
     fn a_line_that_is_down_or_reconnected_is_not_judged() {
         let down = StationStatus {
-            line: LineStatus {
-                reason: Some("no answer from the far end".to_owned()),
-                ..LineStatus::default()
-            },
+            destinations: vec![DestinationStatus {
+                line: LineStatus {
+                    reason: Some("no answer from the far end".to_owned()),
+                    ..LineStatus::default()
+                },
+                ..DestinationStatus::default()
+            }],
             ..station(6.0)
         };
         let refusal = looked(vec![station(2.0), down]).err().unwrap().to_string();
@@ -567,7 +607,7 @@ mod tests {
             "{refusal}"
         );
         let mut anew = station(6.0);
-        anew.line.connects = 2;
+        anew.destinations[0].line.connects = 2;
         assert!(looked(vec![station(2.0), anew]).is_err());
         assert!(
             looked(vec![station(2.0)]).is_err()
