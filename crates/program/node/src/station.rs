@@ -1,9 +1,9 @@
-//! The station: captures downlinks, stores them in its spool, and sends them to its centre.
+//! The station: captures downlinks, stores them in its spool, and sends them to its destinations.
 //!
 //! Threads: one for each channel (`channel`) and for each input that is recorded (`recording`), one
-//! that syncs the disk (`spooler`), one that looks for frames that the centre misses (`refill`),
-//! one for the line (`uplinks`), one for each mirror (`mirrors`), three for each stream (`streams`),
-//! one that answers status requests. They meet in `shared`.
+//! that syncs the disk (`spooler`), one that looks for frames that a destination misses (`refill`),
+//! one for the line (`uplinks`: an `uplink` for each destination), one for each mirror (`mirrors`),
+//! three for each stream (`streams`), one that answers status requests. They meet in `shared`.
 
 mod board;
 mod channel;

@@ -287,7 +287,8 @@ mod tests {
         #[test]
         fn heads_survive(
             closed in any::<i32>(), position in any::<u64>(),
-            totals in any::<(u64, u64)>(), [channel, mission] in proptest::array::uniform2(".{0,40}"),
+            totals in any::<(u64, u64)>(),
+            [channel, mission] in proptest::array::uniform2(".{0,40}"),
             frames in proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..20),
             is_packed in any::<bool>(),
             hops in proptest::collection::vec((".{0,20}", any::<u32>()), 0..5),

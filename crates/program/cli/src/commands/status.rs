@@ -148,10 +148,9 @@ fn write_destination(destination: &DestinationStatus, out: &mut dyn Write) -> io
 fn write_shared_line(station: &StationStatus, out: &mut dyn Write) -> io::Result<()> {
     match station.destinations.len() {
         0 | 1 => Ok(()),
-        count => writeln!(
-            out,
-            "\n  A contact for all {count} destinations crosses the line {count} times, once for each."
-        ),
+        count => {
+            writeln!(out, "\n  A contact for {count} destinations crosses the line {count} times.")
+        }
     }
 }
 

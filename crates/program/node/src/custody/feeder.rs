@@ -382,11 +382,11 @@ struct Piece {
     due: Option<Utc>,
 }
 
-/// What a contact is of that the node `own` captured.
+/// What a contact is of that the node `own` captured, or passes on.
 fn label(record: &LogRecord, own: &str) -> Option<ContactLabel> {
-    let (head, _) = BlockHead::decode(&record.payload).ok()?;
-    let (channel, mission) = (head.channel, head.mission);
-    Some(ContactLabel { station: own.to_owned(), channel, mission })
+    let (BlockHead { channel, mission, hops, .. }, _) = BlockHead::decode(&record.payload).ok()?;
+    let station = hops.into_iter().next().map_or_else(|| own.to_owned(), |hop| hop.node);
+    Some(ContactLabel { station, channel, mission })
 }
 
 /// The blocks of a record, or empty ones for a hole.

@@ -11,7 +11,7 @@ use super::board::InputIndex;
 use super::channel_context::ChannelContext;
 use super::front::Front;
 use super::input::{self, InputRead, InputSource, ReadSizes};
-use super::recording::{Destination, Recording};
+use super::recording::{Recording, RecordingPlace};
 use crate::fault::Fault;
 use crate::status::Vita49Status;
 use skyhaul_ccsds::capture::{CaptureEvent, CaptureOptions};
@@ -261,6 +261,6 @@ fn recording(
         _ => format!("{}@{}", config.name, feeds[of.input].name),
     };
     let waits = config.is_files() && config.rate.is_none();
-    let to = Destination { disk: context.disk.clone(), of, channel, config: bounds, waits };
+    let to = RecordingPlace { disk: context.disk.clone(), of, channel, config: bounds, waits };
     Recording::start(to, context.shared.clone(), context.clock).map(Some)
 }

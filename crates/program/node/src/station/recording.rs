@@ -27,7 +27,7 @@ pub struct Recording {
 
 /// The target of a recording.
 #[derive(Debug)]
-pub struct Destination {
+pub struct RecordingPlace {
     /// The station's state folder.
     pub disk: Arc<dyn Disk>,
     /// The input whose status shows it.
@@ -73,7 +73,11 @@ impl Recording {
     ///
     /// # Errors
     /// The recording cannot be opened, or no thread be started.
-    pub fn start(to: Destination, shared: Arc<StationShared>, clock: Clock) -> Result<Self, Fault> {
+    pub fn start(
+        to: RecordingPlace,
+        shared: Arc<StationShared>,
+        clock: Clock,
+    ) -> Result<Self, Fault> {
         let dir = folder(&to.channel);
         let recorder = RawRecorder::open(to.disk, &dir, to.config).map_err(|error| {
             let help = "repair the disk, or write `record_raw = false` for the channel";
@@ -279,7 +283,7 @@ mod tests {
         let (clock, sim) = (Clock::start(), SimDisk::new(ByteCount::mib(1)));
         let shared = shared(clock);
         let disk: Arc<dyn Disk> = Arc::new(sim.clone());
-        let to = Destination {
+        let to = RecordingPlace {
             disk: disk.clone(),
             of: InputIndex { channel: 0, input: 0 },
             channel: "x".to_owned(),

@@ -44,6 +44,11 @@ impl Routing {
         self.ids.get(place).copied().unwrap_or(DestinationId::FIRST)
     }
 
+    /// The names of all destinations.
+    pub fn all_names(&self) -> &[String] {
+        &self.names
+    }
+
     /// The names of the destinations of a route.
     pub fn names(&self, route: &FlowRoute) -> Vec<String> {
         let place = |id: &DestinationId| self.ids.iter().position(|one| one == id);

@@ -5,27 +5,26 @@ mod connection;
 mod forecast;
 mod health;
 mod keys;
+mod orders;
 
 use super::lateness::{self, ForecastChange, LatenessWatch, WaitingData, in_words};
 use super::paths::{CallPath, StationPaths};
 use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::StationShared;
 use crate::custody::{Divergence, FeedError, Feeder, find_divergence, renew};
-use crate::fault::Fault;
-use crate::status::{LineState, LineStatus, PathHint, SessionStatus};
+use crate::status::{LineState, LineStatus, SessionStatus};
 use bytes::Bytes;
 use connection::{CentreConnection, Ending};
+use health::PathHealth;
 pub use keys::CentreKeys;
+pub use orders::UplinkOrders;
 use skyhaul_channels::{FIRST_GUEST, SessionEnd};
 use skyhaul_channels_io::{SessionPeer, Tenants};
-use skyhaul_config::{LinePath, LineSharing};
 use skyhaul_forward_io::FarRules;
 use skyhaul_level0::ledger::talk::Talk;
-use skyhaul_net::{AnyEndpoint, Clock, SessionManager};
+use skyhaul_net::{Clock, SessionManager};
 use skyhaul_quic::Refusal;
-use skyhaul_sessions::{
-    AfterFailure, DialAttempt, DialFailure, SessionId, SessionManagerEvent, SocketId,
-};
+use skyhaul_sessions::{AfterFailure, DialAttempt, DialFailure, SessionId, SessionManagerEvent};
 use skyhaul_store::SpoolReader;
 use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId, RefusalCause, Session};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
@@ -249,7 +248,7 @@ impl Uplink {
         if self.status.reason.as_ref() != Some(&reason) {
             tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
         }
-        self.forget_paths_health();
+        PathHealth::of(self).forget();
         self.paths.ended(&reason);
         self.status.paths = self.paths.status(&[], self.clock);
         self.status.state = match ending {
@@ -294,7 +293,7 @@ impl Uplink {
             | Event::PathStalled(_)
             | Event::PathBack(_)
             | Event::PathResized(_) => {
-                self.path_event(served.manager, &event);
+                PathHealth::of(self).path_event(served.manager, &event);
             }
             Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
             Event::Settled { id, .. } => self.feeder.settled(id),
@@ -467,7 +466,7 @@ impl Uplink {
             let used: Vec<_> = session.paths().iter().collect();
             self.status.paths = self.paths.status(&used, self.clock);
             if self.status.state == LineState::Open {
-                self.show_silence(&used);
+                PathHealth::of(self).show_silence(&used);
                 self.connection.lasts(now);
             }
         }
@@ -480,108 +479,6 @@ impl Uplink {
         }
     }
 
-    /// Whether a path for this destination, or for every one, is its own.
-    pub fn is_to(&self, destination: Option<&str>) -> bool {
-        destination.is_none_or(|name| name == self.centre.name)
-    }
-
-    /// Whether it has a path of this name.
-    pub fn has_path(&self, name: &str) -> bool {
-        self.path_titles().any(|title| title == name)
-    }
-
-    /// The names of its paths.
-    pub fn path_titles(&self) -> impl Iterator<Item = &str> {
-        self.paths.titles()
-    }
-
-    /// Adds a path.
-    ///
-    /// # Errors
-    /// There is one of that name, there are too many, or its socket cannot be had.
-    pub fn add_path(&mut self, path: LinePath) -> Result<String, Fault> {
-        self.paths.add(path)
-    }
-
-    /// Removes a path.
-    ///
-    /// # Errors
-    /// There is none of that name, or it is the only one.
-    pub fn remove_path(
-        &mut self,
-        now: Instant,
-        manager: &mut SessionManager,
-        name: &str,
-    ) -> Result<String, Fault> {
-        let session = self.connection.id().filter(|_| self.feeder.is_feeding());
-        self.paths.remove(now, name, manager, session)
-    }
-
-    /// Uses these paths and this sharing of the line. Returns what changed, a sentence each.
-    pub fn adopt(
-        &mut self,
-        now: Instant,
-        served: &mut Served<'_>,
-        paths: Vec<LinePath>,
-        sharing: LineSharing,
-    ) -> Vec<String> {
-        let session = self.connection.id().filter(|_| self.feeder.is_feeding());
-        let mut adopted = self.paths.adopt(now, paths, served.manager, session);
-        for path in adopted.hinted {
-            self.send_forecasts(served.manager, path);
-        }
-        adopted.changes.extend(self.share(served, sharing));
-        adopted.changes
-    }
-
-    /// An order was carried out: what it changed is shown, and a call that may be on a path that is
-    /// gone is made again.
-    pub fn ordered(&mut self, now: Instant, served: &mut Served<'_>) {
-        let session = self.connection.id().filter(|_| self.feeder.is_feeding());
-        if session.is_none() && !self.connection.is_down() {
-            self.connection.id().into_iter().for_each(|id| served.guests.ended(id));
-            for call in self.connection.ids() {
-                served.manager.close(now, call, "the station's paths have changed");
-            }
-            self.connection.restart(now);
-        }
-        self.timers.update_at = now;
-    }
-
-    /// Takes a forecast for a path.
-    ///
-    /// # Errors
-    /// There is no such path, or the forecast cannot be.
-    pub fn hint(
-        &mut self,
-        manager: &mut SessionManager,
-        name: &str,
-        hint: PathHint,
-    ) -> Result<String, Fault> {
-        let accepted = self.paths.forecast(name, hint, self.clock.utc())?;
-        if let Some(path) = accepted.path {
-            self.send_forecasts(manager, path);
-        }
-        Ok(accepted.said)
-    }
-
-    /// Replaces the class tree, the policy and the delivery of channels. Returns a sentence if they
-    /// differ.
-    fn share(&mut self, served: &mut Served<'_>, sharing: LineSharing) -> Option<String> {
-        let is_other = |old: &LineSharing| *old != sharing;
-        if !is_other(self.feeder.sharing()) {
-            return None;
-        }
-        if let Some(session) = self.session(served.manager) {
-            session.sender_mut().share(sharing.tree.clone(), sharing.policy);
-        }
-        self.connection.id().into_iter().for_each(|id| served.guests.shared(id, &sharing.tree));
-        self.feeder.share(&self.shared.spool(), sharing);
-        Some("the classes of the line are changed".to_owned())
-    }
-}
-
-impl Uplink {
     /// Whether an event is of its session, or of a call of it.
     pub fn owns(&self, id: SessionId) -> bool {
         self.connection.ids().any(|own| own == id)
@@ -652,14 +549,14 @@ impl Uplink {
         [Some(self.timers.update_at), self.connection.due_at()].into_iter().flatten().min()
     }
 
-    /// An endpoint to serve from now on.
-    pub fn next_socket(&mut self) -> Option<AnyEndpoint> {
-        self.paths.next_endpoint()
+    /// The names of its paths.
+    pub fn path_titles(&self) -> impl Iterator<Item = &str> {
+        self.paths.titles()
     }
 
-    /// The endpoint given last is served under this number.
-    pub fn socket_added(&mut self, id: SocketId) {
-        self.paths.socket_added(id);
+    /// Carries out orders for its paths, and what changes of the configuration.
+    pub const fn orders(&mut self) -> UplinkOrders<'_> {
+        UplinkOrders::of(self)
     }
 }
 
@@ -671,9 +568,11 @@ mod tests {
     use crate::station::paths::SpareSocket;
     use crate::station::routing;
     use skyhaul_channels_io::IncomingChannels;
+    use skyhaul_config::{LinePath, LineSharing};
     use skyhaul_forward_io::Forwarding;
     use skyhaul_net::{Socket, UdpEndpoint, Waker};
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
+    use skyhaul_sessions::SocketId;
     use skyhaul_store::{DestinationId, Spool, SpoolConfig, SpoolDraw, sim::SimDisk};
     use skyhaul_transport::SessionConfig;
     use skyhaul_units::{ByteCount, Rate};

@@ -59,30 +59,33 @@ impl Uplinks {
                 return Err(Fault::configuration(what, "the new path", help));
             }
             StationOrder::Add(path) => {
-                let to = path.destination.as_ref().map(ToString::to_string);
-                first_of(
-                    self.list
-                        .iter_mut()
-                        .filter(|uplink| uplink.is_to(to.as_deref()))
-                        .map(|uplink| uplink.add_path((*path).clone())),
-                )
+                let only = path.destination.as_ref();
+                let names = self.shared.routing.all_names();
+                let is_to = |place: usize| {
+                    only.is_none_or(|only| {
+                        names.get(place).is_some_and(|name| name == only.as_str())
+                    })
+                };
+                let mut to = self.list.iter_mut().enumerate().filter(|(place, _)| is_to(*place));
+                first_of(to.by_ref().map(|(_, uplink)| uplink.orders().add_path((*path).clone())))
             }
             StationOrder::Remove(name) => first_of(
                 self.list
                     .iter_mut()
-                    .filter(|uplink| uplink.has_path(&name))
-                    .map(|uplink| uplink.remove_path(now, served.manager, &name)),
+                    .filter(|uplink| has(uplink, &name))
+                    .map(|uplink| uplink.orders().remove_path(now, served.manager, &name)),
             ),
             StationOrder::Hint(name, hint) => first_of(
                 self.list
                     .iter_mut()
-                    .filter(|uplink| uplink.has_path(&name))
-                    .map(|uplink| uplink.hint(served.manager, &name, hint)),
+                    .filter(|uplink| has(uplink, &name))
+                    .map(|uplink| uplink.orders().hint(served.manager, &name, hint)),
             ),
             StationOrder::Adopt(changes) => {
                 let mut said = Vec::new();
                 for (uplink, change) in self.list.iter_mut().zip(*changes) {
-                    let changed = uplink.adopt(now, &mut served, change.paths, change.sharing);
+                    let changed =
+                        uplink.orders().adopt(now, &mut served, change.paths, change.sharing);
                     said.extend(
                         changed.into_iter().filter(|one| !said.contains(one)).collect::<Vec<_>>(),
                     );
@@ -91,7 +94,7 @@ impl Uplinks {
             }
         };
         for uplink in &mut self.list {
-            uplink.ordered(now, &mut served);
+            uplink.orders().ordered(now, &mut served);
         }
         outcome.unwrap_or_else(|| Err(self.no_such_path()))
     }
@@ -111,6 +114,10 @@ impl Uplinks {
     fn of(&mut self, id: SessionId) -> Option<usize> {
         self.list.iter().position(|uplink| uplink.owns(id))
     }
+}
+
+fn has(uplink: &Uplink, path: &str) -> bool {
+    uplink.path_titles().any(|title| title == path)
 }
 
 /// The first refusal of several outcomes, or the first success; none where there is none.
@@ -178,14 +185,14 @@ impl Service for Uplinks {
     fn next_socket(&mut self) -> Option<AnyEndpoint> {
         let mut found = self.list.iter_mut().enumerate();
         let (place, endpoint) =
-            found.find_map(|(place, uplink)| Some((place, uplink.next_socket()?)))?;
+            found.find_map(|(place, uplink)| Some((place, uplink.orders().next_socket()?)))?;
         self.opening = Some(place);
         Some(endpoint)
     }
 
     fn socket_added(&mut self, id: SocketId) {
         if let Some(uplink) = self.opening.take().and_then(|place| self.list.get_mut(place)) {
-            uplink.socket_added(id);
+            uplink.orders().socket_added(id);
         }
     }
 

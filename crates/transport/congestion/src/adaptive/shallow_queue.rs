@@ -155,7 +155,8 @@ impl ShallowQueue {
         self.shallow
     }
 
-    /// Holds the rate at `carried`: the queue does not take more. Each cap in a row holds twice as long.
+    /// Holds the rate at `carried`: the queue does not take more. Each cap in a row holds twice as
+    /// long.
     pub(super) fn cap(&mut self, now: Instant, carried: Rate) {
         let hold = self.ceiling.map_or(HOLD, |ceiling| (ceiling.hold * 2).min(HOLD_MOST));
         self.ceiling = Some(Ceiling { rate: carried, until: now + hold, hold });

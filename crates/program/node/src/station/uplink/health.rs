@@ -10,7 +10,16 @@ use skyhaul_transport::{Event, PathId, PathState, PathStatus};
 const SILENT: &str =
     "nothing is received from the centre; data not yet delivered waits in the spool";
 
-impl Uplink {
+/// Reports the health of the paths of an uplink.
+pub(super) struct PathHealth<'a> {
+    uplink: &'a mut Uplink,
+}
+
+impl<'a> PathHealth<'a> {
+    pub(super) const fn of(uplink: &'a mut Uplink) -> Self {
+        Self { uplink }
+    }
+
     /// The state of a path has changed.
     pub(super) fn path_event(&mut self, manager: &mut SessionManager, event: &Event) {
         let (&Event::PathUp(path)
@@ -20,33 +29,33 @@ impl Uplink {
         else {
             return;
         };
-        let session = self.connection.id().and_then(|id| manager.session(id));
+        let session = self.uplink.connection.id().and_then(|id| manager.session(id));
         let status = session.and_then(|session| session.paths().iter().find(|(id, _)| *id == path));
         let Some((_, status)) = status else { return };
         match event {
             Event::PathUp(_) => {
-                self.paths.up(path, status.payload);
-                self.send_forecasts(manager, path);
+                self.uplink.paths.up(path, status.payload);
+                self.uplink.send_forecasts(manager, path);
             }
             Event::PathStalled(_) => self.path_stalled(path, &status),
             Event::PathBack(_) => {
-                let about = self.subject(&about(self.paths.title(path)));
-                if !self.shared.alarms.clear(&about) {
-                    tracing::info!(path = self.paths.title(path), "path answers again");
+                let about = self.uplink.subject(&about(self.uplink.paths.title(path)));
+                if !self.uplink.shared.alarms.clear(&about) {
+                    tracing::info!(path = self.uplink.paths.title(path), "path answers again");
                 }
             }
             _ => self.path_resized(path, status.payload),
         }
-        self.timers.update_at = skyhaul_units::Instant::ZERO;
+        self.uplink.timers.update_at = skyhaul_units::Instant::ZERO;
     }
 
     fn path_stalled(&self, path: PathId, status: &PathStatus) {
-        let title = self.paths.title(path);
+        let title = self.uplink.paths.title(path);
         match status.state {
             PathState::BlackHole => {
                 let reason = "only short packets arrive; no larger size works; \
                               ask the line's operator for packets of 1280 bytes";
-                self.shared.alarms.raise(&self.subject(&about(title)), reason);
+                self.uplink.shared.alarms.raise(&self.uplink.subject(&about(title)), reason);
             }
             PathState::Silent => tracing::warn!(
                 path = title,
@@ -61,24 +70,28 @@ impl Uplink {
     }
 
     fn path_resized(&self, path: PathId, payload: usize) {
-        let about = self.subject(&format!("packets on path {}", self.paths.title(path)));
-        match self.paths.smaller_packet(path, payload) {
+        let about =
+            self.uplink.subject(&format!("packets on path {}", self.uplink.paths.title(path)));
+        match self.uplink.paths.smaller_packet(path, payload) {
             Some(SmallerPacket { size, configured }) => {
                 let reason = format!(
                     "packets of {configured} bytes are lost; {size} bytes are sent instead. \
                      Write `mtu = \"{size} B\"` under [line] if this is permanent"
                 );
-                self.shared.alarms.raise(&about, &reason);
+                self.uplink.shared.alarms.raise(&about, &reason);
             }
-            None => drop(self.shared.alarms.clear(&about)),
+            None => drop(self.uplink.shared.alarms.clear(&about)),
         }
     }
 
     /// Clears the alarms of paths: the session has ended, and the next one judges its paths itself.
-    pub(super) fn forget_paths_health(&self) {
-        for title in self.paths.titles() {
-            self.shared.alarms.clear(&self.subject(&about(title)));
-            self.shared.alarms.clear(&self.subject(&format!("packets on path {title}")));
+    pub(super) fn forget(&self) {
+        for title in self.uplink.paths.titles() {
+            self.uplink.shared.alarms.clear(&self.uplink.subject(&about(title)));
+            self.uplink
+                .shared
+                .alarms
+                .clear(&self.uplink.subject(&format!("packets on path {title}")));
         }
     }
 
@@ -93,7 +106,7 @@ impl Uplink {
         let is_dead = |state| brings_nothing(state) && state != PathState::Probing;
         let silent = used.iter().all(|(_, status)| brings_nothing(status.state))
             && used.iter().any(|(_, status)| is_dead(status.state));
-        self.status.reason = silent.then(|| SILENT.to_owned());
+        self.uplink.status.reason = silent.then(|| SILENT.to_owned());
     }
 }
 
