@@ -59,6 +59,7 @@ use skyhaul_config::{Destination, MirrorEntry, MissionRef, StationConfig};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_sessions::SocketId;
 use skyhaul_store::{Disk, Spool, SpoolConfig, SpoolDraw, SpoolError};
+use skyhaul_transport::LineShare;
 use skyhaul_units::{ByteCount, FlowId};
 use sockets::{PathSocket, PathSocketOpener};
 use std::sync::Arc;
@@ -328,9 +329,11 @@ fn line(
     line: LineParts,
 ) -> Result<JoinHandle<()>, Fault> {
     let LineParts { mut driver, paths, guests } = line;
+    let is_shared = config.destinations.len() > 1;
+    let line_share = is_shared.then(|| LineShare::new(config.sharing(0).tree));
     let uplink = |(place, paths): (usize, StationPaths)| {
         let feeder = Feeder::new(shared.routing.id(place), config.sharing(place), WINDOW.send);
-        let parts = UplinkParts { place, paths, feeder };
+        let parts = UplinkParts { place, paths, feeder, line: line_share.clone() };
         let centre = contact_of(&config.destinations[place]);
         Uplink::new(config.node.name.to_string(), centre, shared.clone(), clock, parts)
     };

@@ -22,7 +22,8 @@ pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
     ContactForecast, ContactIntegrity, ContactReceived, ContactState, DestinationStatus,
     FrameReception, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, PathControl, PathFec,
-    ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
+    ProductStatus, ShareStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState,
+    StoreStatus,
 };
 pub use process::ProcessStatus;
 pub use products::{AssembledProduct, AssemblyState};

@@ -12,8 +12,8 @@ use skyhaul_exit::Failure;
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus,
     DestinationStatus, InputFrames, InputStatus, LinePath, LineState, LineStatus, LiveStatus,
-    NodeStatus, RecordingStatus, StageLatency, StationStatus, StoreState, Vita49Status,
-    WaitedStatus, ask,
+    NodeStatus, RecordingStatus, ShareStatus, StageLatency, StationStatus, StoreState,
+    Vita49Status, WaitedStatus, ask,
 };
 use skyhaul_units::{Duration, Probability};
 use std::collections::BTreeMap;
@@ -138,10 +138,25 @@ fn write_destination(destination: &DestinationStatus, out: &mut dyn Write) -> io
             line.symbols_repeated,
             if line.held_back { ", held back by the centre" } else { "" }
         )?;
+        write_share(line, out)?;
         write_waits(line, out)?;
     }
     write_paths(&line.paths, out)?;
     write_forecasts(forecasts, out)
+}
+
+/// What the session uses of a shared line.
+fn write_share(line: &LineStatus, out: &mut dyn Write) -> io::Result<()> {
+    let Some(ShareStatus { rate_bps, sent_bytes, borrowed_bytes }) = line.share else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "           {} of the shared line now; {} sent, {} of them borrowed",
+        mega(rate_bps),
+        megabytes(sent_bytes),
+        megabytes(borrowed_bytes)
+    )
 }
 
 /// Says that data for several destinations crosses the line once for each.

@@ -19,7 +19,7 @@ pub enum StationOrder {
     Hint(String, PathHint),
     /// Use these paths and this sharing of the line, one for each destination, in the order of the
     /// configuration.
-    Adopt(Box<Vec<UplinkChange>>),
+    Adopt(Vec<UplinkChange>),
 }
 
 /// What changes at one uplink.

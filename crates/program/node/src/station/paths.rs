@@ -17,7 +17,7 @@ use skyhaul_config::LinePath as PathConfig;
 use skyhaul_net::{AnyEndpoint, Clock, SessionManager};
 use skyhaul_sessions::{PathTarget, SessionId, SocketId};
 use skyhaul_transport::{PathId, PathOptions, PathStatus, Session};
-use skyhaul_units::{Instant, Utc};
+use skyhaul_units::{Instant, Rate, Utc};
 use std::net::SocketAddr;
 
 /// The paths that are to be used, and which of them the session has.
@@ -172,6 +172,13 @@ impl StationPaths {
     pub fn title(&self, path: PathId) -> &str {
         let planned = self.planned.iter().find(|planned| planned.has(path));
         planned.map_or("path", PlannedPath::title)
+    }
+
+    /// The name of a path of the session, and the rate that is declared for it.
+    pub fn declared(&self, path: PathId) -> (&str, Option<Rate>) {
+        let planned = self.planned.iter().find(|planned| planned.has(path));
+        let rate = planned.and_then(|planned| planned.config.rate);
+        (self.title(path), rate.or(self.sockets.opener.line.rate))
     }
 
     /// The names of all paths.
@@ -413,7 +420,6 @@ mod tests {
     use skyhaul_net::{Socket, UdpEndpoint};
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig as QuicConfig, QuicEndpoint};
     use skyhaul_transport::SessionConfig;
-    use skyhaul_units::Rate;
 
     fn config(text: &str) -> PathConfig {
         toml::from_str(text).expect("a path")

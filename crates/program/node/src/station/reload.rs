@@ -49,7 +49,7 @@ impl Reload {
             sharing: adopted.sharing(place),
         };
         let changes = adopted.destinations.iter().enumerate().map(change).collect();
-        let order = StationOrder::Adopt(Box::new(changes));
+        let order = StationOrder::Adopt(changes);
         let said = shared.orders.give(order, || shared.shutdown.wake_line());
         let said = said.map_err(|fault| fault.to_string())?;
         shared.routing.adopt(&adopted);

@@ -12,7 +12,7 @@ use super::paths::{CallPath, StationPaths};
 use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::StationShared;
 use crate::custody::{Divergence, FeedError, Feeder, find_divergence, renew};
-use crate::status::{LineState, LineStatus, SessionStatus};
+use crate::status::{LineState, LineStatus, SessionStatus, ShareStatus};
 use bytes::Bytes;
 use connection::{CentreConnection, Ending};
 use health::PathHealth;
@@ -26,7 +26,9 @@ use skyhaul_net::{Clock, SessionManager};
 use skyhaul_quic::Refusal;
 use skyhaul_sessions::{AfterFailure, DialAttempt, DialFailure, SessionId, SessionManagerEvent};
 use skyhaul_store::SpoolReader;
-use skyhaul_transport::{CloseReason, Custody, Event, Opening, PathId, RefusalCause, Session};
+use skyhaul_transport::{
+    CloseReason, Custody, Event, LineShare, Opening, PathId, RefusalCause, Session,
+};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::sync::Arc;
 
@@ -55,6 +57,8 @@ pub struct Uplink {
     paths: StationPaths,
     connection: CentreConnection,
     feeder: Feeder,
+    /// The line that the sessions with all destinations share; none where there is one.
+    line: Option<LineShare>,
     timers: Timers,
     lateness: LatenessWatch,
     rivals: Rivals,
@@ -70,6 +74,8 @@ pub struct UplinkParts {
     pub paths: StationPaths,
     /// Moves blocks from the spool to the session.
     pub feeder: Feeder,
+    /// The line that it shares with the other uplinks; none where there is no other.
+    pub line: Option<LineShare>,
 }
 
 /// What all uplinks use.
@@ -112,7 +118,7 @@ impl Uplink {
         clock: Clock,
         parts: UplinkParts,
     ) -> Self {
-        let UplinkParts { place, paths, feeder } = parts;
+        let UplinkParts { place, paths, feeder, line } = parts;
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
         Self {
             place,
@@ -123,6 +129,7 @@ impl Uplink {
             paths,
             connection: CentreConnection::default(),
             feeder,
+            line,
             timers: Timers { update_at: Instant::ZERO, forecast_at: Instant::ZERO },
             lateness: LatenessWatch::default(),
             rivals: Rivals::default(),
@@ -187,6 +194,9 @@ impl Uplink {
         let sharing = self.feeder.sharing();
         if let Some(session) = manager.session(id) {
             session.sender_mut().share(sharing.tree.clone(), sharing.policy);
+            if let Err(error) = session.sender_mut().set_line(self.line.as_ref()) {
+                tracing::warn!(centre = %self.centre.address, "{error}");
+            }
             session.add_path(PathId(0), options);
             let (flow_base, spool) = {
                 let spool = self.shared.spool();
@@ -256,7 +266,7 @@ impl Uplink {
             Ending::Refused => LineState::Refused,
         };
         self.status.reason = Some(reason);
-        self.status.session = None;
+        (self.status.session, self.status.share) = (None, None);
         self.connection.end(ending).into_iter().for_each(|id| guests.ended(id));
         guests.unreached(self.place);
         self.feeder.disconnected();
@@ -463,6 +473,11 @@ impl Uplink {
             self.status.symbols_lost = stats.sent.symbols_lost;
             self.status.held_back = session.sender().is_held_back();
             self.status.session = session.is_open().then(|| SessionStatus::of(session, now));
+            self.status.share = session.sender().sharing().used(now).map(|used| ShareStatus {
+                rate_bps: used.rate.as_bps(),
+                sent_bytes: used.sent.as_u64(),
+                borrowed_bytes: used.borrowed.as_u64(),
+            });
             let used: Vec<_> = session.paths().iter().collect();
             self.status.paths = self.paths.status(&used, self.clock);
             if self.status.state == LineState::Open {
@@ -648,7 +663,7 @@ mod tests {
         };
         let paths = StationPaths::new(opener, &[path]);
         let feeder = Feeder::new(DestinationId::FIRST, LineSharing::default(), ByteCount::mib(64));
-        let parts = UplinkParts { place: 0, paths, feeder };
+        let parts = UplinkParts { place: 0, paths, feeder, line: None };
         let uplink = Uplink::new("station".to_owned(), centre, shared, clock, parts);
         Bench { uplink, manager, guests }
     }

@@ -83,7 +83,7 @@ impl Uplinks {
             ),
             StationOrder::Adopt(changes) => {
                 let mut said = Vec::new();
-                for (uplink, change) in self.list.iter_mut().zip(*changes) {
+                for (uplink, change) in self.list.iter_mut().zip(changes) {
                     let changed =
                         uplink.orders().adopt(now, &mut served, change.paths, change.sharing);
                     said.extend(

@@ -34,6 +34,7 @@ impl<'a> PathHealth<'a> {
         let Some((_, status)) = status else { return };
         match event {
             Event::PathUp(_) => {
+                self.share(manager, path);
                 self.uplink.paths.up(path, status.payload);
                 self.uplink.send_forecasts(manager, path);
             }
@@ -47,6 +48,23 @@ impl<'a> PathHealth<'a> {
             _ => self.path_resized(path, status.payload),
         }
         self.uplink.timers.update_at = skyhaul_units::Instant::ZERO;
+    }
+
+    /// A path that came up counts for the line that the sessions share.
+    fn share(&self, manager: &mut SessionManager, path: PathId) {
+        let (Some(line), Some(session)) =
+            (&self.uplink.line, self.uplink.connection.id().and_then(|id| manager.session(id)))
+        else {
+            return;
+        };
+        let (title, rate) = self.uplink.paths.declared(path);
+        let now = self.uplink.clock.now();
+        let declared = line.declare(now, title, rate);
+        let outcome =
+            declared.and_then(|()| session.sender_mut().sharing_mut().set_path(path, title));
+        if let Err(error) = outcome {
+            tracing::warn!(path = title, "{error}");
+        }
     }
 
     fn path_stalled(&self, path: PathId, status: &PathStatus) {

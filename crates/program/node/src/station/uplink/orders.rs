@@ -95,6 +95,9 @@ impl<'a> UplinkOrders<'a> {
         if !is_other(self.uplink.feeder.sharing()) {
             return None;
         }
+        if let Some(line) = &self.uplink.line {
+            line.replace(sharing.tree.clone());
+        }
         if let Some(session) = self.uplink.session(served.manager) {
             session.sender_mut().share(sharing.tree.clone(), sharing.policy);
         }
