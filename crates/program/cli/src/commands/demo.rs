@@ -1,6 +1,7 @@
 //! `skyhaul demo`: the whole chain on one machine over an emulated long line, compared with
 //! independent results.
 
+mod backup;
 mod child;
 mod contact_row;
 mod folder;
@@ -33,11 +34,13 @@ use std::path::PathBuf;
 /// The arguments of `skyhaul demo`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-        Runs a centre and a station as two processes over an emulated line. Plays real recordings \
-        of Suomi-NPP, Aqua and MetOp-B into three inputs of the station at once; the station does \
-        not know their missions. Frames cross the line as they are received, Level-0 products \
-        appear at the centre, and all of it is compared with the results of independent programs \
-        for the same recordings. The exit code is 1 if anything is missing or differs.
+        Runs a station, an operational centre and a backup centre as three processes over emulated \
+        lines. Plays real recordings of Suomi-NPP, Aqua and MetOp-B into three inputs of the \
+        station at once; the station does not know their missions. Frames cross the line as they \
+        are received, and Level-0 products appear at both centres. The backup centre is killed in \
+        mid-pass and started again. All of it is compared with the results of independent programs \
+        for the same recordings, and the products of both centres with each other. The exit code \
+        is 1 if anything is missing or differs.
 
 Example:
   skyhaul demo
@@ -91,7 +94,7 @@ pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     let outcome = stage.play(sources, &mut screen, out)?;
     drop(screen);
     let accounts = products::accounts(&folder.products())?;
-    let report = Report::new(&outcome, &folder, &accounts);
+    let report = Report::new(&outcome, &folder, &accounts)?;
     match format {
         OutputFormat::Json => {
             let line = serde_json::to_string(&report).expect("a report is plain data");
@@ -107,8 +110,7 @@ pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
         format!("the result differs from what was captured in {} places", report.differences.len());
     let what =
         if report.differences.len() == 1 { what.trim_end_matches('s').to_owned() } else { what };
-    let help =
-        "the result names them; centre.log and station.log in the demonstration's folder say more";
+    let help = "the result names them; the logs in the demonstration's folder say more";
     Err(Failure::new(Exit::Result, &what, help))
 }
 

@@ -1,4 +1,4 @@
-//! The demonstration as a user runs it: two processes, real UDP over the emulated line, real files.
+//! The demonstration as a user runs it: three processes, real UDP over the emulated line, real files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{Running, run, text};
@@ -29,8 +29,16 @@ fn result(arguments: &[&str]) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}\n{result:#}", text(&output.stderr));
     assert_eq!((&result["event"], &result["ok"]), (&"result".into(), &true.into()), "{result:#}");
     assert!(!lines.is_empty() && lines.iter().all(|line| line["event"] == "progress"), "{lines:?}");
-    for key in ["channels", "spool", "line", "latency_s", "elapsed_s", "contacts_done", "products"]
-    {
+    for key in [
+        "channels",
+        "spool",
+        "line",
+        "latency_s",
+        "elapsed_s",
+        "contacts_done",
+        "products",
+        "backup",
+    ] {
         assert!(!lines[0][key].is_null(), "progress lacks {key}: {}", lines[0]);
     }
     result
@@ -58,7 +66,12 @@ fn assert_complete(result: &Value) {
         assert_eq!(contact["frames_captured"], contact["frames_delivered"]);
         assert_eq!(contact["missing"], 0);
     }
-    for product in result["products"].as_array().unwrap() {
+    let (backup, products) = (&result["backup"], result["products"].as_array().unwrap());
+    assert_eq!(backup["identical"], backup["products"], "{backup}");
+    assert!(backup["products"].as_u64().unwrap() as usize >= products.len(), "{backup}");
+    let [killed, back] = ["killed_s", "back_s"].map(|key| backup[key].as_f64().unwrap());
+    assert!(0.0 < killed && killed + 1.0 <= back, "{backup}");
+    for product in products {
         assert_eq!(product["sha256"].as_str().unwrap().len(), 64);
         assert!(product["path"].as_str().unwrap().starts_with('/'));
         assert!(product["packets"].as_u64().unwrap() > 0 && product["gaps"].is_u64());
@@ -137,14 +150,14 @@ fn playing(folder: &Path) -> (Running, Vec<(String, u32)>) {
 }
 
 fn assert_gone(nodes: &[(String, u32)]) {
-    assert_eq!(nodes.len(), 2, "{nodes:?}");
+    assert_eq!(nodes.len(), 3, "{nodes:?}");
     for (name, pid) in nodes {
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the {name} still runs");
     }
 }
 
 #[test]
-fn an_interrupt_ends_both_nodes_and_gives_its_own_exit_code() {
+fn an_interrupt_ends_all_nodes_and_gives_its_own_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let (running, nodes) = playing(folder.path());
     running.signal(Signal::INT);

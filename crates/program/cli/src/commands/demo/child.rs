@@ -35,7 +35,7 @@ impl NodeProcess {
                 source,
             )
         };
-        let output = File::create(&log).map_err(refused)?;
+        let output = File::options().create(true).append(true).open(&log).map_err(refused)?;
         let errors = output.try_clone().map_err(refused)?;
         let program = std::env::current_exe().map_err(refused)?;
         let child = Command::new(program)
@@ -80,6 +80,14 @@ impl NodeProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
         None
+    }
+
+    /// Kills it, as a loss of power does.
+    pub fn kill(mut self) {
+        self.ended = true;
+        // The process may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     /// The last lines of its log, as one line.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct Folder {
     root: PathBuf,
     centre_key: Fingerprint,
+    backup_key: Fingerprint,
     station_key: Fingerprint,
     /// Sockets have short paths: where the folder's own is too long, they are elsewhere.
     sockets: PathBuf,
@@ -47,6 +48,7 @@ impl Folder {
         }
         OURS.iter().try_for_each(|name| remove(&root.join(name))).map_err(refused)?;
         let centre_key = make_key(&root.join("centre.key"))?;
+        let backup_key = make_key(&root.join("backup.key"))?;
         let station_key = make_key(&root.join("station.key"))?;
         let longest = root.join("station/status.sock").as_os_str().len();
         let sockets = if longest <= LONGEST_SOCKET {
@@ -54,10 +56,10 @@ impl Folder {
         } else {
             std::env::temp_dir().join(format!("skyhaul-demo-{}", std::process::id()))
         };
-        for name in ["centre", "station"] {
+        for name in ["centre", BACKUP, "station"] {
             fs::create_dir_all(sockets.join(name)).map_err(refused)?;
         }
-        Ok(Self { root, centre_key, station_key, sockets, _mark: mark })
+        Ok(Self { root, centre_key, backup_key, station_key, sockets, _mark: mark })
     }
 
     /// The folder's path from the file system's root.
@@ -70,6 +72,11 @@ impl Folder {
         self.root.join("products")
     }
 
+    /// Where the products of the backup centre appear.
+    pub fn backup_products(&self) -> PathBuf {
+        self.root.join("backup-products")
+    }
+
     /// Where a node's log is written.
     pub fn log(&self, node: &str) -> PathBuf {
         self.root.join(format!("{node}.log"))
@@ -80,37 +87,49 @@ impl Folder {
         self.sockets.join(node).join("status.sock")
     }
 
-    /// Writes the centre's configuration.
+    /// Writes the operational centre's configuration.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn write_centre(&self) -> Result<(), Failure> {
-        let text = format!(
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        self.write("centre.toml", &self.receiving("centre", any, "products"))
+    }
+
+    /// Writes the backup centre's configuration: it listens on `bind`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_backup(&self, bind: SocketAddr) -> Result<(), Failure> {
+        self.write("backup.toml", &self.receiving(BACKUP, bind, "backup-products"))
+    }
+
+    fn receiving(&self, name: &str, bind: SocketAddr, products: &str) -> String {
+        format!(
             "{HEAD}{}
 [[listen]]
-bind = \"127.0.0.1:0\"
+bind = \"{bind}\"
 
 [[peer]]
 name = \"station\"
 fingerprints = [\"{}\"]
 
 [products]
-dir = \"products\"
+dir = \"{products}\"
 ",
-            self.node("centre"),
+            self.node(name),
             self.station_key
-        );
-        self.write("centre.toml", &text)
+        )
     }
 
-    /// Writes the configuration of a station that sends to `line`, the near end of a line of
-    /// `rate`, and has an input for each of `channels`.
+    /// Writes the configuration of a station that sends to both centres over the near ends `lines`
+    /// of a line of `rate`, and has an input for each of `channels`.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn write_station(
         &self,
-        line: SocketAddr,
+        lines: [SocketAddr; 2],
         rate: Rate,
         channels: &[String],
     ) -> Result<(), Failure> {
@@ -118,17 +137,28 @@ dir = \"products\"
             "{HEAD}{}
 [[peer]]
 name = \"centre\"
-addresses = [\"{line}\"]
+addresses = [\"{}\"]
+fingerprints = [\"{}\"]
+
+[[peer]]
+name = \"{BACKUP}\"
+addresses = [\"{}\"]
 fingerprints = [\"{}\"]
 
 [[destination]]
 to = \"node:centre\"
 
+[[destination]]
+to = \"node:{BACKUP}\"
+
 [line]
 rate = \"{rate}\"
 ",
             self.node("station"),
-            self.centre_key
+            lines[0],
+            self.centre_key,
+            lines[1],
+            self.backup_key
         );
         for channel in channels {
             text += &format!(
@@ -193,15 +223,23 @@ const MARK: &str = ".skyhaul-demo";
 /// What a demonstration makes in its folder; nothing else is ever removed.
 const OURS: &[&str] = &[
     "centre",
+    "backup",
     "station",
     "products",
+    "backup-products",
     "centre.toml",
+    "backup.toml",
     "station.toml",
     "centre.key",
+    "backup.key",
     "station.key",
     "centre.log",
+    "backup.log",
     "station.log",
 ];
+
+/// The name of the backup centre.
+pub const BACKUP: &str = "backup";
 
 const HEAD: &str = "# Written by `skyhaul demo`, which writes it anew each time.\n\n";
 
@@ -221,7 +259,11 @@ mod tests {
             folder.write_centre().unwrap();
             let channels = ["antenna-1".to_owned(), "antenna-2".to_owned()];
             folder
-                .write_station("127.0.0.1:4700".parse().unwrap(), Rate::from_mbps(93), &channels)
+                .write_station(
+                    ["127.0.0.1:4700", "127.0.0.1:4701"].map(|line| line.parse().unwrap()),
+                    Rate::from_mbps(93),
+                    &channels,
+                )
                 .unwrap();
             let node = load(&folder.root().join("centre.toml")).unwrap();
             assert_eq!(node.node.status_socket(), folder.socket("centre"));

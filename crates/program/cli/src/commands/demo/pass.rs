@@ -1,11 +1,12 @@
 //! One pass: starts and joins both nodes, plays the recordings, and waits until all data is on the
 //! centre's disk.
 
+use super::backup::{Backup, BackupReport, PassPart};
 use super::child::NodeProcess;
-use super::folder::Folder;
+use super::folder::{BACKUP, Folder};
 use super::line::{DemoLine, LineFacts};
 use super::player::Player;
-use super::progress::{DemoProgress, RateMeter, Work};
+use super::progress::{DemoProgress, DemoStatus, RateMeter, Work};
 use super::screen::Screen;
 use super::source::PassSource;
 use super::truth::ExpectedContact;
@@ -38,6 +39,8 @@ pub struct PassResult {
     pub station: StationStatus,
     /// The centre's last words.
     pub centre: CentreStatus,
+    /// What became of the backup centre.
+    pub backup: BackupReport,
     /// The inputs, with what had to come out.
     pub passes: Vec<(String, ExpectedContact)>,
     /// What the line did.
@@ -52,7 +55,7 @@ pub struct PassResult {
     pub troubles: Vec<String>,
 }
 
-/// Both nodes and the line between them. Dropped, they end in this order.
+/// The nodes and the lines between them. Dropped, they end in this order.
 pub struct DemoNodes<'a> {
     folder: &'a Folder,
     plan: PassPlan,
@@ -61,12 +64,13 @@ pub struct DemoNodes<'a> {
     station: NodeProcess,
     centre: NodeProcess,
     line: DemoLine,
+    backup: Backup<'a>,
     inputs: Vec<(String, SocketAddr)>,
 }
 
 impl<'a> DemoNodes<'a> {
-    /// Starts a centre, a line, and a station with `inputs` inputs, and waits until they are
-    /// joined.
+    /// Starts two centres, a line to each, and a station with `inputs` inputs, and waits until they
+    /// are joined.
     ///
     /// # Errors
     /// One of them does not start, or the line does not open in time.
@@ -82,11 +86,21 @@ impl<'a> DemoNodes<'a> {
         let patience = Patience { clock, until: clock.now() + START, interrupted: &interrupted };
         let address = patience.wait("the centre does not listen", || {
             centre.check()?;
-            Ok(centre_status(folder).and_then(|status| status.address.parse().ok()))
+            Ok(centre_status(folder, "centre").and_then(|status| status.address.parse().ok()))
         })?;
         let line = DemoLine::lay(address, plan.facts, plan.seed)?;
+        folder.write_backup(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let mut spare = NodeProcess::start(BACKUP, folder)?;
+        let address = patience.wait("the backup centre does not listen", || {
+            spare.check()?;
+            Ok(centre_status(folder, BACKUP).and_then(|status| status.address.parse().ok()))
+        })?;
+        // It comes back at the same address.
+        folder.write_backup(address)?;
+        let spare_line = DemoLine::lay(address, plan.facts, plan.seed.wrapping_add(1))?;
+        let lines = [line.address(), spare_line.address()];
         let names: Vec<String> = (1..=inputs).map(|number| format!("antenna-{number}")).collect();
-        folder.write_station(line.address(), plan.facts.rate, &names)?;
+        folder.write_station(lines, plan.facts.rate, &names)?;
         let mut station = NodeProcess::start("station", folder)?;
         let until = clock.now() + START + plan.facts.rtt * ROUND_TRIPS;
         let patience = Patience { until, ..patience };
@@ -95,7 +109,8 @@ impl<'a> DemoNodes<'a> {
             station.check()?;
             Ok(station_status(folder).and_then(|status| ready(&status)))
         })?;
-        Ok(Self { folder, plan, clock, interrupted, station, centre, line, inputs })
+        let backup = Backup::new(folder, spare, spare_line);
+        Ok(Self { folder, plan, clock, interrupted, station, centre, line, backup, inputs })
     }
 
     /// Plays `sources`, one to each input, until everything is on the centre's disk, or nothing
@@ -117,7 +132,9 @@ impl<'a> DemoNodes<'a> {
         let begun = self.clock.now();
         let longest = totals.iter().copied().max().unwrap_or(ByteCount::ZERO);
         let longest_pass = self.plan.downlink_rate.time_for(longest);
-        let deadline = begun + longest_pass + self.time_after(totals.iter().copied().sum());
+        let total: ByteCount = totals.iter().copied().sum();
+        // Everything crosses the line twice.
+        let deadline = begun + longest_pass + self.time_after(total + total);
         let mut meter = RateMeter::default();
         let (station, centre, is_complete) = loop {
             let (station, centre) = self.look()?;
@@ -125,11 +142,14 @@ impl<'a> DemoNodes<'a> {
             meter.look(now, &station, self.line.counters().up.link.forwarded_bytes);
             let played: Vec<_> =
                 players.iter().map(Player::played).zip(totals.iter().copied()).collect();
-            let progress =
-                DemoProgress::new(now.since(begun), &station, &centre, &played, meter.rate());
+            self.backup.look(now, part_of(&played))?;
+            let backup = self.backup.progress(&station);
+            let nodes = DemoStatus { station: &station, centre: &centre, backup };
+            let progress = DemoProgress::new(now.since(begun), &nodes, &played, meter.rate());
             screen.show(now, &progress, out)?;
             let is_complete = players.iter().all(Player::has_ended)
-                && is_complete(&self.inputs, &station, &centre);
+                && is_complete(&self.inputs, &station, &centre)
+                && self.backup.is_complete(&station, centre_status(self.folder, BACKUP).as_ref());
             if is_complete || now >= deadline {
                 screen.show_last(&progress, out)?;
                 break (station, centre, is_complete);
@@ -153,9 +173,19 @@ impl<'a> DemoNodes<'a> {
                 troubles.push(format!("{input}: the station did not read the whole pass"));
             }
         }
-        self.end(&mut troubles);
         let (facts, work) = (self.plan.facts, meter.work());
-        Ok(PassResult { station, centre, passes, proxy, work, facts, longest_pass, troubles })
+        let backup = self.end(begun, &mut troubles);
+        Ok(PassResult {
+            station,
+            centre,
+            backup,
+            passes,
+            proxy,
+            work,
+            facts,
+            longest_pass,
+            troubles,
+        })
     }
 
     /// The status of both nodes.
@@ -165,7 +195,7 @@ impl<'a> DemoNodes<'a> {
         patience.wait("a node does not answer", || {
             self.station.check()?;
             self.centre.check()?;
-            Ok(station_status(self.folder).zip(centre_status(self.folder)))
+            Ok(station_status(self.folder).zip(centre_status(self.folder, "centre")))
         })
     }
 
@@ -175,7 +205,7 @@ impl<'a> DemoNodes<'a> {
         self.plan.facts.goodput_limit().time_for(total) + self.plan.facts.rtt * ROUND_TRIPS + START
     }
 
-    fn end(&mut self, troubles: &mut Vec<String>) {
+    fn end(mut self, begun: Instant, troubles: &mut Vec<String>) -> BackupReport {
         for (name, node) in [("station", &mut self.station), ("centre", &mut self.centre)] {
             match node.end() {
                 Some(status) if status.success() => {}
@@ -187,6 +217,7 @@ impl<'a> DemoNodes<'a> {
                 }
             }
         }
+        self.backup.end(begun, troubles)
     }
 }
 
@@ -232,16 +263,27 @@ fn station_status(folder: &Folder) -> Option<StationStatus> {
     }
 }
 
-fn centre_status(folder: &Folder) -> Option<CentreStatus> {
-    match ask(&folder.socket("centre")) {
+fn centre_status(folder: &Folder, name: &str) -> Option<CentreStatus> {
+    match ask(&folder.socket(name)) {
         Ok(NodeStatus { centre, .. }) => centre,
         Err(_) => None,
     }
 }
 
-/// The inputs' addresses, once all are bound and the line is open.
+/// How far the passes are played: bytes played and all bytes of each.
+fn part_of(played: &[(ByteCount, ByteCount)]) -> PassPart {
+    let sum =
+        |of: fn(&(ByteCount, ByteCount)) -> ByteCount| -> ByteCount { played.iter().map(of).sum() };
+    let (done, all) = (sum(|(done, _)| *done), sum(|(_, all)| *all));
+    match done + done >= all {
+        true => PassPart::SecondHalf,
+        false => PassPart::FirstHalf,
+    }
+}
+
+/// The inputs' addresses, once all are bound and the lines are open.
 fn ready(status: &StationStatus) -> Option<Vec<(String, SocketAddr)>> {
-    if status.line().state != LineState::Open {
+    if status.destinations.iter().any(|destination| destination.line.state != LineState::Open) {
         return None;
     }
     let inputs = status.channels.iter();

@@ -1,5 +1,6 @@
 //! The progress of a pass.
 
+use super::backup::BackupProgress;
 use super::line::LineFacts;
 use crate::commands::rate::share_text;
 use serde::Serialize;
@@ -25,6 +26,19 @@ pub struct DemoProgress {
     pub contacts_done: usize,
     /// Products written.
     pub products: usize,
+    /// The backup centre.
+    pub backup: BackupProgress,
+}
+
+/// The nodes at one look.
+#[derive(Debug, Clone, Copy)]
+pub struct DemoStatus<'a> {
+    /// The station.
+    pub station: &'a StationStatus,
+    /// The operational centre.
+    pub centre: &'a CentreStatus,
+    /// The backup centre.
+    pub backup: BackupProgress,
 }
 
 /// One input.
@@ -137,11 +151,11 @@ impl DemoProgress {
     /// One look: `played` has for each input the bytes played and all bytes of its pass.
     pub fn new(
         elapsed: Duration,
-        station: &StationStatus,
-        centre: &CentreStatus,
+        nodes: &DemoStatus<'_>,
         played: &[(ByteCount, ByteCount)],
         rate: Rate,
     ) -> Self {
+        let DemoStatus { station, centre, backup } = *nodes;
         let channels =
             station.channels.iter().zip(played).map(|(channel, (played, total))| ChannelProgress {
                 name: channel.name.clone(),
@@ -169,6 +183,7 @@ impl DemoProgress {
             latency_s: LatencyProgress { p50: latency.p50, p99: latency.p99 },
             contacts_done: centre.contacts.iter().filter(|contact| done(contact.state)).count(),
             products: centre.contacts.iter().map(|contact| contact.products.len()).sum(),
+            backup,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The result of a demonstration as data: the last object of `--json`, and the source of the
 //! summary.
 
+use super::backup::{BackupReport, compare};
 use super::contact_row::ContactRow;
 use super::folder::Folder;
 use super::pass::PassResult;
 use super::products::{ProductAccount, digest};
 use super::verdict::judge;
 use serde::Serialize;
+use skyhaul_exit::Failure;
 use skyhaul_node::latency::LatencySummary;
 use skyhaul_node::status::{CentreStatus, ContactState};
 use skyhaul_units::{ByteCount, Duration, Rate};
@@ -37,7 +39,9 @@ pub struct Report {
     pub limit_bps: u64,
     /// What the passes offered: bytes of all blocks over the length of the longest pass.
     pub offered_bps: u64,
-    /// The line.
+    /// The backup centre.
+    pub backup: BackupReport,
+    /// The line to the operational centre.
     pub line: LineReport,
     /// Bytes that stayed off the line: markers, check symbols, and what packing saved.
     pub bytes_saved: u64,
@@ -101,7 +105,7 @@ impl Report {
         outcome: &PassResult,
         folder: &Folder,
         accounts: &BTreeMap<String, Vec<ProductAccount>>,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
         let contacts = contacts(outcome, accounts);
         let mut differences = outcome.troubles.clone();
         for (input, truth) in &outcome.passes {
@@ -134,9 +138,11 @@ impl Report {
                 ));
             }
         }
+        let mut backup = outcome.backup;
+        compare(accounts, folder, &mut backup, &mut differences)?;
         let delays =
             outcome.centre.contacts.iter().filter_map(|contact| contact.last_bit_to_product_s);
-        Self {
+        Ok(Self {
             event: "result",
             ok: differences.is_empty(),
             differences,
@@ -148,10 +154,11 @@ impl Report {
             goodput_bps: Rate::over(outcome.work.delivered, outcome.work.busy).as_bps(),
             limit_bps: outcome.facts.goodput_limit().as_bps(),
             offered_bps: offered(outcome.work.delivered, outcome.longest_pass).as_bps(),
+            backup,
             line: line(outcome),
             rss_bytes: rss,
             rss_limit_bytes: RSS_LIMIT.as_u64(),
-        }
+        })
     }
 }
 

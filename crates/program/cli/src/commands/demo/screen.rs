@@ -1,5 +1,6 @@
 //! The live view: one updating block on a terminal, otherwise a line each second, or JSON.
 
+use super::backup::BackupState;
 use super::line::LineFacts;
 use super::progress::{ChannelProgress, DemoProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -34,6 +35,7 @@ struct Block {
     line: ProgressBar,
     latency: ProgressBar,
     products: ProgressBar,
+    backup: ProgressBar,
 }
 
 impl Screen {
@@ -123,6 +125,7 @@ impl Block {
             line: add(text(), "line"),
             latency: add(text(), "latency"),
             products: add(text(), "products"),
+            backup: add(text(), "backup"),
             _lines: lines,
         }
     }
@@ -130,7 +133,7 @@ impl Block {
     fn draw(&self, progress: &DemoProgress) {
         let seconds = progress.elapsed_s as u64;
         self.title.set_message(format!(
-            "{}:{:02}  {} antennas → station → {} → centre",
+            "{}:{:02}  {} antennas → station → {} → two centres",
             seconds / 60,
             seconds % 60,
             self.channels.len(),
@@ -169,16 +172,28 @@ impl Block {
             progress.contacts_done,
             self.channels.len()
         ));
+        self.backup.set_message(backup_in_words(progress));
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let texts = [&self.title, &self.spool, &self.line, &self.latency, &self.products];
+        let texts =
+            [&self.title, &self.spool, &self.line, &self.latency, &self.products, &self.backup];
         texts.into_iter().chain(&self.channels).for_each(ProgressBar::abandon);
         // The block's last line has no end of its own.
         let _ = writeln!(std::io::stderr());
     }
+}
+
+fn backup_in_words(progress: &DemoProgress) -> String {
+    let blocks = progress.backup.blocks;
+    let state = match progress.backup.state {
+        BackupState::Running => "running",
+        BackupState::Killed => "KILLED",
+        BackupState::Back => "back after it was killed",
+    };
+    format!("{state}, {blocks} blocks wait at the station for it")
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -207,13 +222,14 @@ fn one_line(progress: &DemoProgress) -> String {
     }
     format!(
         "{text}  spool {:.1} kB  line {:.2} Mbit/s rtt {:.0} ms loss {:.1} %  latency {:.0} \
-        ms  products {}",
+        ms  products {}  backup {}",
         kilo(progress.spool.bytes),
         mega(progress.line.rate_bps),
         progress.line.rtt_s * 1e3,
         progress.line.loss * 1e2,
         progress.latency_s.p50 * 1e3,
-        progress.products
+        progress.products,
+        backup_in_words(progress)
     )
 }
 

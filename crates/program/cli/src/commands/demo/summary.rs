@@ -16,6 +16,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     write_products(report, out)?;
     write_latency(report, out)?;
+    write_backup(report, out)?;
     write_line(report, out)?;
     write_verdict(report, out)
 }
@@ -117,6 +118,16 @@ fn write_latency(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+fn write_backup(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let backup = &report.backup;
+    writeln!(
+        out,
+        "\nbackup centre\n  killed {:.1} s after the first bit, started again at {:.1} s; {} of its \
+        {} products are identical to those of the operational centre",
+        backup.killed_s, backup.back_s, backup.identical, backup.products
+    )
+}
+
 fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let line = &report.line;
     writeln!(
@@ -176,8 +187,8 @@ fn write_verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let contacts = report.contacts.len();
         return writeln!(
             out,
-            "\nevery frame arrived as captured: {frames} frames of {contacts} contacts, \
-            {packets} packets in {} products",
+            "\nevery frame arrived at both centres as captured: {frames} frames of {contacts} \
+            contacts, {packets} packets in {} products",
             report.products.len()
         );
     }
