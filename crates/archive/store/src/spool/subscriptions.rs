@@ -4,10 +4,11 @@ use super::destinations::{DestinationId, FlowRoute, SpoolDestination};
 use super::flows::KeptFlow;
 use super::{Spool, SpoolError};
 use crate::FlowId;
+use crate::is_full;
 use crate::log::Log;
 use std::collections::BTreeMap;
 
-/// The destinations of a spool, to be changed. What a change says is on the disk when it returns.
+/// The destinations of a spool, to be changed.
 #[derive(Debug)]
 pub struct Subscriptions<'a> {
     spool: &'a mut Spool,
@@ -27,17 +28,21 @@ impl<'a> Subscriptions<'a> {
     /// Has exactly these destinations from now on: those that it had under these names keep their
     /// place in each flow, others begin as they say, and one that is not named lets go of all that
     /// was held for it. What a spool without names held is for the first of these that counts.
-    /// Returns their numbers, in this order.
+    /// Returns their numbers, in this order. The change is on the disk when this returns; where the
+    /// disk is full, the next [`Spool::free`] that finds room writes it. No flow can be opened
+    /// before, and after a crash the change is made anew.
     ///
     /// # Errors
-    /// [`SpoolError::Destinations`], [`SpoolError::Full`], [`SpoolError::State`]: nothing is
-    /// changed.
+    /// [`SpoolError::Destinations`], [`SpoolError::State`]: nothing is changed.
     pub fn set(&mut self, wanted: &[SpoolDestination]) -> Result<Vec<DestinationId>, SpoolError> {
         let kept = kept_flows(&self.spool.queue.log, |_| true);
         let before = self.spool.queue.flows.kept_copy();
         let set = self.spool.queue.flows.set_destinations(wanted, &kept);
         let ids = set.map_err(SpoolError::from)?;
-        if let Err(source) = self.spool.queue.flows.save(&*self.spool.room.disk) {
+        let saved = self.spool.queue.flows.save(&*self.spool.room.disk);
+        if let Err(source) =
+            saved.or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })
+        {
             self.spool.queue.flows.restore(before);
             return Err(self.spool.state_error(source));
         }

@@ -245,7 +245,12 @@ fn write_paths(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
         let to = match (&path.remote, &path.destination) {
             (Some(remote), _) => remote.to_string(),
             (None, Some(destination)) => destination.to_string(),
-            (None, None) => "every destination".to_owned(),
+            (None, None) => match &station.destinations[..] {
+                [only] => {
+                    only.peer.addresses.iter().next().map(ToString::to_string).unwrap_or_default()
+                }
+                _ => "every destination".to_owned(),
+            },
         };
         writeln!(
             out,

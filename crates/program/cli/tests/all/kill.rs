@@ -8,7 +8,6 @@
 mod field;
 mod outcome;
 
-use crate::support::node::NODES;
 use field::Field;
 use outcome::Outcome;
 use rand::{Rng, SeedableRng};
@@ -17,32 +16,43 @@ use std::time::Duration;
 
 #[test]
 fn nodes_killed_at_any_moment_lose_nothing_and_duplicate_nothing() {
+    kill_again_and_again(&["centre"]);
+}
+
+/// The station feeds two centres; each of the three nodes is killed.
+#[test]
+fn two_centres_and_their_station_killed_at_any_moment_each_have_every_frame_once() {
+    kill_again_and_again(&["centre", "backup"]);
+}
+
+fn kill_again_and_again(centres: &[&'static str]) {
     let wanted = number("SKYHAUL_KILLS").unwrap_or(12);
     let seed = number("SKYHAUL_SEED").unwrap_or(1);
     println!("seed {seed}");
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut field = Field::prepare(seed);
-    let (mut kills, mut passes) = ([0; 2], 0);
-    while kills[0] + kills[1] < wanted {
+    let mut field = Field::prepare(seed, centres);
+    let (mut kills, mut passes) = (vec![0; field.count()], 0);
+    while kills.iter().sum::<u64>() < wanted {
         passes += 1;
         field.begin_pass(passes);
         while !field.is_pass_over(passes) {
             field.wait(Duration::from_millis(rng.random_range(20..1_500)));
-            let victim = rng.random_range(0..NODES.len());
-            if kills[0] + kills[1] < wanted && field.kill(victim) {
+            let victim = rng.random_range(0..field.count());
+            if kills.iter().sum::<u64>() < wanted && field.kill(victim) {
                 kills[victim] += 1;
             }
         }
     }
     field.end();
-    let [stations, centres] = kills;
-    let outcome = Outcome::of(field.folder());
-    println!(
-        "{stations} stations and {centres} centres killed in {passes} passes: {} frames of {} \
-        contacts, {} products",
-        outcome.frames, outcome.contacts, outcome.products
-    );
-    outcome.compare(passes);
+    for name in centres {
+        let outcome = Outcome::of(&field.folder().join(format!("{name}-products")));
+        println!(
+            "station and centres killed {kills:?} times in {passes} passes: {name} has {} frames of \
+            {} contacts, {} products",
+            outcome.frames, outcome.contacts, outcome.products
+        );
+        outcome.compare(passes);
+    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "how long a test runs is the caller's choice")]

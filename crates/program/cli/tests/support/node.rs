@@ -23,14 +23,16 @@ pub fn table(name: &str, state: &Path) -> String {
 
 /// Makes the keys of both nodes in `folder`.
 pub fn make_keys(folder: &Path) -> [Fingerprint; 2] {
-    NODES.map(|name| {
-        let identity = Identity::generate().unwrap();
-        let path = folder.join(format!("{name}.key"));
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
-        file.write_all(identity.to_pem().as_bytes()).unwrap();
-        identity.fingerprint()
-    })
+    NODES.map(|name| make_key(name, folder))
+}
+
+/// Makes the key of a node in `folder`.
+pub fn make_key(name: &str, folder: &Path) -> Fingerprint {
+    let identity = Identity::generate().unwrap();
+    let path = folder.join(format!("{name}.key"));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
+    file.write_all(identity.to_pem().as_bytes()).unwrap();
+    identity.fingerprint()
 }
 
 /// An address that a node can bind again and again, over UDP and TCP. Its port is not one of those

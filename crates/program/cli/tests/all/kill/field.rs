@@ -1,6 +1,6 @@
-//! A station and a centre as processes, joined by a proxy, in a folder of their own.
+//! A station and its centres as processes, each centre behind a proxy, in a folder of their own.
 
-use crate::support::node::{self, NODES};
+use crate::support::node;
 use crate::support::patience::now;
 use crate::support::process::Running;
 use crate::support::recordings::{CLEAN, recording};
@@ -18,9 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-// The places of the nodes in `NODES`.
+/// The place of the station; the centres are behind it.
 const STATION: usize = 0;
-const CENTRE: usize = 1;
 
 /// A recording of 1 MiB then lasts eight seconds.
 const PLAYED_AT: &str = "1 Mbit/s";
@@ -31,19 +30,41 @@ const LOOK: Duration = Duration::from_millis(20);
 
 pub struct Field {
     folder: tempfile::TempDir,
-    keys: [Fingerprint; 2],
-    line: SocketAddr,
+    names: Vec<&'static str>,
+    keys: Vec<Fingerprint>,
+    /// The near end of the line to each centre.
+    lines: Vec<SocketAddr>,
     stop: Arc<AtomicBool>,
-    proxy: Option<JoinHandle<()>>,
+    proxies: Vec<JoinHandle<()>>,
     /// `None` if it has ended by itself without a fault.
-    nodes: [Option<Running>; 2],
+    nodes: Vec<Option<Running>>,
     begun: Instant,
 }
 
 impl Field {
-    pub fn prepare(seed: u64) -> Self {
+    /// A station that sends to these centres.
+    pub fn prepare(seed: u64, centres: &[&'static str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let keys = node::make_keys(folder.path());
+        let names: Vec<&'static str> = [&["station"], centres].concat();
+        let keys: Vec<Fingerprint> =
+            names.iter().map(|name| node::make_key(name, folder.path())).collect();
+        let mut field = Self {
+            nodes: names.iter().map(|_| None).collect(),
+            folder,
+            names,
+            keys,
+            lines: Vec::new(),
+            stop: Arc::default(),
+            proxies: Vec::new(),
+            begun: now(),
+        };
+        for (number, name) in centres.iter().enumerate() {
+            field.add_centre(name, seed + number as u64);
+        }
+        field
+    }
+
+    fn add_centre(&mut self, name: &str, seed: u64) {
         let centre = node::free_address();
         let link = LinkConfig {
             loss: Loss::Independent(Probability::of(1, 100)),
@@ -57,29 +78,23 @@ impl Field {
             ..ProxyConfig::new("127.0.0.1:0".parse().unwrap(), centre, link)
         };
         let mut proxy = LinkProxy::bind(config).unwrap();
-        let line = proxy.local_addr();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread =
-            std::thread::Builder::new().spawn(move || proxy.run(&stopped).unwrap()).unwrap();
-        let field = Self {
-            folder,
-            keys,
-            line,
-            stop,
-            proxy: Some(thread),
-            nodes: [None, None],
-            begun: now(),
-        };
+        self.lines.push(proxy.local_addr());
+        let stopped = self.stop.clone();
+        let thread = std::thread::Builder::new().spawn(move || proxy.run(&stopped).unwrap());
+        self.proxies.push(thread.unwrap());
         let text = format!(
             "{}\n[[listen]]\nbind = \"{centre}\"\n\n[[peer]]\nname = \"station\"\nfingerprints = \
             [\"{}\"]\n
-[products]\ndir = \"products\"\ncadu_files = true\n",
-            node::table("centre", Path::new("centre")),
-            field.keys[STATION]
+[products]\ndir = \"{name}-products\"\ncadu_files = true\n",
+            node::table(name, Path::new(name)),
+            self.keys[STATION]
         );
-        fs::write(field.path("centre.toml"), text).unwrap();
-        field
+        fs::write(self.path(&format!("{name}.toml")), text).unwrap();
+    }
+
+    /// The nodes, the station first.
+    pub fn count(&self) -> usize {
+        self.names.len()
     }
 
     pub fn folder(&self) -> &Path {
@@ -89,13 +104,17 @@ impl Field {
     /// Three new channels; what earlier ones captured may still be under way.
     pub fn begin_pass(&mut self, pass: u64) {
         let mut text = format!(
-            "{}\n[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\n\
-            addresses = [\"{}\"]\nfingerprints = \
-            [\"{}\"]\n\n[line]\nrate = \"50 Mbit/s\"\n",
-            node::table("station", Path::new("station")),
-            self.line,
-            self.keys[CENTRE]
+            "{}\n[line]\nrate = \"50 Mbit/s\"\n",
+            node::table("station", Path::new("station"))
         );
+        for (number, name) in self.names[1..].iter().enumerate() {
+            text += &format!(
+                "[[destination]]\nto = \"node:{name}\"\n[[peer]]\nname = \"{name}\"\naddresses = \
+                [\"{}\"]\nfingerprints = [\"{}\"]\n",
+                self.lines[number],
+                self.keys[number + 1]
+            );
+        }
         for (number, name) in CLEAN.iter().enumerate() {
             let path = recording(name).display().to_string();
             text += &format!(
@@ -105,7 +124,7 @@ impl Field {
         }
         fs::write(self.path("station.toml"), text).unwrap();
         self.begun = now();
-        for number in 0..NODES.len() {
+        for number in 0..self.count() {
             if self.nodes[number].is_none() {
                 self.start(number);
             }
@@ -115,9 +134,11 @@ impl Field {
     /// Whether this pass and all earlier ones have become products.
     pub fn is_pass_over(&mut self, pass: u64) -> bool {
         self.look();
+        let wanted = pass as usize * CLEAN.len();
         self.nodes[STATION].is_none()
-            && self.archives() == pass as usize * CLEAN.len()
-            && self.is_idle()
+            && self.names[1..]
+                .iter()
+                .all(|name| self.archives(name) == wanted && self.is_idle(name))
     }
 
     /// Lets the nodes work for a while.
@@ -137,20 +158,20 @@ impl Field {
         true
     }
 
-    /// Ends the centre; the last station has ended by itself.
+    /// Ends the centres; the last station has ended by itself.
     pub fn end(&mut self) {
-        self.nodes = [None, None];
+        self.nodes.fill_with(|| None);
     }
 
     fn start(&mut self, number: usize) {
         let flags: &[&str] = if number == STATION { &["--until-sent"] } else { &[] };
-        self.nodes[number] = Some(node::start(NODES[number], self.folder.path(), flags));
+        self.nodes[number] = Some(node::start(self.names[number], self.folder.path(), flags));
     }
 
     /// Asserts that no node has ended except a station that has sent everything, and that there is
     /// time left.
     fn look(&mut self) {
-        for (number, name) in NODES.iter().enumerate() {
+        for (number, name) in self.names.iter().enumerate() {
             let Some(child) = &mut self.nodes[number] else { continue };
             if let Some(status) = child.status() {
                 self.nodes[number] = None;
@@ -162,14 +183,16 @@ impl Field {
             }
         }
         if self.begun.elapsed() > PATIENCE {
-            let states = NODES.map(|name| ask(&self.path(&format!("{name}/status.sock"))));
+            let state = |name: &&str| ask(&self.path(&format!("{name}/status.sock")));
+            let states: Vec<_> = self.names.iter().map(state).collect();
             panic!("no end after {PATIENCE:?}: {states:#?}\n{}", node::logs(self.folder.path()));
         }
     }
 
-    /// The contacts whose products exist.
-    fn archives(&self) -> usize {
-        let Ok(entries) = fs::read_dir(self.path("products")) else { return 0 };
+    /// The contacts whose products a centre has.
+    fn archives(&self, centre: &str) -> usize {
+        let products = self.path(&format!("{centre}-products"));
+        let Ok(entries) = fs::read_dir(products) else { return 0 };
         entries
             .filter(|entry| {
                 entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "cadu")
@@ -177,9 +200,9 @@ impl Field {
             .count()
     }
 
-    /// Whether the centre has nothing to do.
-    fn is_idle(&self) -> bool {
-        let answer = ask(&self.path("centre/status.sock"));
+    /// Whether a centre has nothing to do.
+    fn is_idle(&self, centre: &str) -> bool {
+        let answer = ask(&self.path(&format!("{centre}/status.sock")));
         let Some(centre) = answer.ok().and_then(|status| status.centre) else { return false };
         centre.contacts.iter().all(|contact| contact.state == ContactState::Done)
     }
@@ -192,7 +215,7 @@ impl Field {
 impl Drop for Field {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(proxy) = self.proxy.take() {
+        for proxy in self.proxies.drain(..) {
             let _ = proxy.join();
         }
     }

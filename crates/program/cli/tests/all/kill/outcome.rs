@@ -20,7 +20,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Decodes each contact's archive anew, and reads each product and its account.
-    pub fn of(folder: &Path) -> Self {
+    pub fn of(products: &Path) -> Self {
         let mut outcome = Self {
             contacts: 0,
             frames: 0,
@@ -29,10 +29,8 @@ impl Outcome {
             packet_files: BTreeMap::new(),
         };
         let mut accounts = BTreeSet::new();
-        let mut entries: Vec<_> = fs::read_dir(folder.join("products"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let mut entries: Vec<_> =
+            fs::read_dir(products).unwrap().map(|entry| entry.unwrap().path()).collect();
         entries.sort();
         for path in &entries {
             let name = path.file_name().unwrap().to_str().unwrap();
