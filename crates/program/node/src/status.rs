@@ -22,8 +22,7 @@ pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
     ContactForecast, ContactIntegrity, ContactReceived, ContactState, DestinationStatus,
     FrameReception, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, PathControl, PathFec,
-    ProductStatus, ShareStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState,
-    StoreStatus,
+    ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
 };
 pub use process::ProcessStatus;
 pub use products::{AssembledProduct, AssemblyState};
@@ -31,5 +30,5 @@ pub(crate) use recent::Recent;
 pub use reception::{ChannelState, RecordingStatus, Vita49Status};
 pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
 pub(crate) use session::threads;
-pub use session::{SessionStatus, ShortageStatus, ThreadStatus, WaitedStatus};
+pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};

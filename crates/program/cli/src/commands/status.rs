@@ -147,7 +147,8 @@ fn write_destination(destination: &DestinationStatus, out: &mut dyn Write) -> io
 
 /// What the session uses of a shared line.
 fn write_share(line: &LineStatus, out: &mut dyn Write) -> io::Result<()> {
-    let Some(ShareStatus { rate_bps, sent_bytes, borrowed_bytes }) = line.share else {
+    let share = line.session.and_then(|session| session.share);
+    let Some(ShareStatus { rate_bps, sent_bytes, borrowed_bytes }) = share else {
         return Ok(());
     };
     writeln!(

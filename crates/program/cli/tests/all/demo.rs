@@ -1,4 +1,4 @@
-//! The demonstration as a user runs it: three processes, real UDP over the emulated line, real files.
+//! The demonstration as a user runs it: three processes, real UDP over emulated lines, real files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{Running, run, text};

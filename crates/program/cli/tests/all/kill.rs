@@ -4,6 +4,7 @@
 //! `SKYHAUL_KILLS=200` kills more often; `SKYHAUL_SEED` chooses other moments.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, reason = "the seed and the counts of a run are shown")]
 
 mod field;
 mod outcome;
@@ -47,8 +48,8 @@ fn kill_again_and_again(centres: &[&'static str]) {
     for name in centres {
         let outcome = Outcome::of(&field.folder().join(format!("{name}-products")));
         println!(
-            "station and centres killed {kills:?} times in {passes} passes: {name} has {} frames of \
-            {} contacts, {} products",
+            "station and centres killed {kills:?} times in {passes} passes: {name} has {} frames \
+            of {} contacts, {} products",
             outcome.frames, outcome.contacts, outcome.products
         );
         outcome.compare(passes);

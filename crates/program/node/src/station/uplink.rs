@@ -12,7 +12,7 @@ use super::paths::{CallPath, StationPaths};
 use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::StationShared;
 use crate::custody::{Divergence, FeedError, Feeder, find_divergence, renew};
-use crate::status::{LineState, LineStatus, SessionStatus, ShareStatus};
+use crate::status::{LineState, LineStatus, SessionStatus};
 use bytes::Bytes;
 use connection::{CentreConnection, Ending};
 use health::PathHealth;
@@ -266,7 +266,7 @@ impl Uplink {
             Ending::Refused => LineState::Refused,
         };
         self.status.reason = Some(reason);
-        (self.status.session, self.status.share) = (None, None);
+        self.status.session = None;
         self.connection.end(ending).into_iter().for_each(|id| guests.ended(id));
         guests.unreached(self.place);
         self.feeder.disconnected();
@@ -473,11 +473,6 @@ impl Uplink {
             self.status.symbols_lost = stats.sent.symbols_lost;
             self.status.held_back = session.sender().is_held_back();
             self.status.session = session.is_open().then(|| SessionStatus::of(session, now));
-            self.status.share = session.sender().sharing().used(now).map(|used| ShareStatus {
-                rate_bps: used.rate.as_bps(),
-                sent_bytes: used.sent.as_u64(),
-                borrowed_bytes: used.borrowed.as_u64(),
-            });
             let used: Vec<_> = session.paths().iter().collect();
             self.status.paths = self.paths.status(&used, self.clock);
             if self.status.state == LineState::Open {

@@ -275,23 +275,9 @@ pub struct LineStatus {
     /// What the session waited for since it was set up; none while there is none.
     #[serde(default)]
     pub session: Option<SessionStatus>,
-    /// What the session uses of the line; none where it has the line to itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<ShareStatus>,
     /// The paths, in the order of the configuration.
     #[serde(default)]
     pub paths: Vec<LinePath>,
-}
-
-/// What a session uses of a line that it shares with sessions to other destinations.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShareStatus {
-    /// Its rate over the last second, in bit/s, counted in IP packets.
-    pub rate_bps: u64,
-    /// Bytes of all classes since the session began.
-    pub sent_bytes: u64,
-    /// Of them, what went beyond the guarantees of the classes.
-    pub borrowed_bytes: u64,
 }
 
 /// One path of a station's line.

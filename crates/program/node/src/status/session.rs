@@ -12,6 +12,20 @@ pub struct SessionStatus {
     pub waited_s: WaitedStatus,
     /// The centre's receive window: bytes that may be under way and not yet written there.
     pub window_bytes: u64,
+    /// What it uses of the line; none where it has the line to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<ShareStatus>,
+}
+
+/// What a session uses of a line that it shares with sessions to other destinations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShareStatus {
+    /// Its rate over the last second, in bit/s, counted in IP packets.
+    pub rate_bps: u64,
+    /// Bytes of all classes since the session began.
+    pub sent_bytes: u64,
+    /// Of them, what went beyond the guarantees of the classes.
+    pub borrowed_bytes: u64,
 }
 
 /// Seconds of a session; their sum is its age.
@@ -73,6 +87,11 @@ impl SessionStatus {
         Self {
             waited_s: WaitedStatus { application, window, buffer, classes, path },
             window_bytes: session.sender().peer_window().as_u64(),
+            share: session.sender().sharing().used(now).map(|used| ShareStatus {
+                rate_bps: used.rate.as_bps(),
+                sent_bytes: used.sent.as_u64(),
+                borrowed_bytes: used.borrowed.as_u64(),
+            }),
         }
     }
 }

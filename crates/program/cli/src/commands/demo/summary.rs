@@ -122,8 +122,8 @@ fn write_backup(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let backup = &report.backup;
     writeln!(
         out,
-        "\nbackup centre\n  killed {:.1} s after the first bit, started again at {:.1} s; {} of its \
-        {} products are identical to those of the operational centre",
+        "\nbackup centre\n  killed {:.1} s after the first bit, started again at {:.1} s; {} \
+        of its {} products are identical to those of the operational centre",
         backup.killed_s, backup.back_s, backup.identical, backup.products
     )
 }

@@ -492,7 +492,7 @@ mod tests {
                     symbols_sent: (seconds * 900.0) as u64,
                     symbols_repeated: (seconds * 100.0) as u64,
                     symbols_lost: (seconds * 50.0) as u64,
-                    session: Some(SessionStatus { waited_s, window_bytes: 1 << 26 }),
+                    session: Some(SessionStatus { waited_s, window_bytes: 1 << 26, share: None }),
                     paths: vec![
                         // A tenth of all symbols is retransmitted.
                         LinePath { rtt_s: 0.5, bytes_sent: (seconds * 7e5) as u64, ..path.clone() },
