@@ -25,6 +25,7 @@ mod bulk;
 mod grid;
 mod quic;
 mod sessions;
+mod star;
 mod tap;
 
 pub use bulk::{Bulk, Sink};
@@ -32,6 +33,7 @@ pub use grid::{PathSet, Yield, limit};
 pub(crate) use quic::queue;
 pub use quic::{QuicLine, QuicWorld};
 pub use sessions::{Over, Sessions};
+pub use star::{Reach, Star, StarConfig};
 pub use tap::Tap;
 
 use crate::plain::{PlainLine, PlainPath};

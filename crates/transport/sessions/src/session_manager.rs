@@ -200,10 +200,16 @@ impl<C: Endpoint> SessionManager<C> {
 
     /// When [`SessionManager::handle_timeout`] and [`SessionManager::flush`] are due.
     pub fn next_timeout(&mut self) -> Option<Instant> {
-        let sessions =
-            self.sessions.iter().filter_map(|(_, held)| held.session.next_timeout()).min();
-        let waiting = self.flushed + WAITING;
-        let sessions = sessions.map(|due| if due <= self.flushed { waiting } else { due });
+        let flushed = self.flushed;
+        let due = |session: &Session| {
+            let due = session.next_timeout().map(|due| match due <= flushed {
+                true => flushed + WAITING,
+                false => due,
+            });
+            let line = session.sender().sharing().rate_due(flushed);
+            [due, line].into_iter().flatten().min()
+        };
+        let sessions = self.sessions.iter().filter_map(|(_, held)| due(&held.session)).min();
         [self.endpoints.next_timeout(), sessions].into_iter().flatten().min()
     }
 

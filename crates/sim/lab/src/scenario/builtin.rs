@@ -32,5 +32,6 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("paths-over-quic.toml", include_str!("../../../../../scenarios/paths-over-quic.toml")),
     ("paths-adaptive.toml", include_str!("../../../../../scenarios/paths-adaptive.toml")),
     ("site.toml", include_str!("../../../../../scenarios/site.toml")),
+    ("destinations.toml", include_str!("../../../../../scenarios/destinations.toml")),
     ("path-dies.toml", include_str!("../../../../../scenarios/path-dies.toml")),
 ];

@@ -113,6 +113,7 @@ impl core::fmt::Debug for dyn Experiment {
 mod bisect;
 mod blocks;
 mod controller;
+mod destinations;
 mod dtp;
 mod flow;
 mod goodput;
@@ -138,4 +139,5 @@ pub static KINDS: &[&dyn Kind] = &[
     &path_dies::PathDies,
     &one_way::OneWay,
     &shared::KIND,
+    &destinations::KIND,
 ];

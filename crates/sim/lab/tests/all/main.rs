@@ -5,6 +5,7 @@
 mod adaptive;
 mod comparison;
 mod deadlines;
+mod destinations;
 mod goodput;
 mod lanes;
 mod overload;

@@ -47,6 +47,11 @@ impl Bucket {
         self.zero_at
     }
 
+    /// When the credit is worth `span` if nothing is spent before.
+    pub(crate) fn saves(&self, span: Duration) -> Instant {
+        self.zero_at + span
+    }
+
     /// When to serve one that waits for it: a tick after it opened, but well before credit is lost.
     pub(crate) fn serve_at(&self) -> Instant {
         self.zero_at + TICK.min(self.depth / 2)

@@ -140,8 +140,16 @@ impl LineMember {
         }
     }
 
-    /// A path has no room: nobody waits for the session there.
-    pub(crate) fn withdraw(&mut self, id: PathId) {
+    /// A path has no room.
+    pub(crate) fn has_no_room(&mut self, id: PathId) {
+        if let Some(path) = self.paths.get(&id)
+            && self.line.lock().has_no_room(self.seat, path.index) == Withdrawn::Yes
+        {
+            self.withdrawn = Withdrawn::Yes;
+        }
+    }
+
+    fn withdraw(&mut self, id: PathId) {
         if let Some(path) = self.paths.get(&id)
             && self.line.lock().withdraw(self.seat, path.index) == Withdrawn::Yes
         {
@@ -177,12 +185,15 @@ impl LineMember {
         self.line.lock().tree.next_timeout(now, has)
     }
 
-    /// When a path on which the session waits may go on that a declared rate holds back.
+    /// When a path should be asked again on which the session waits for the declared rate or for
+    /// another session.
     pub(crate) fn rate_due(&self, now: Instant) -> Option<Instant> {
         let line = self.line.lock();
-        let waits = |path: &&MemberPath| path.repair_waits || line.wishes_on(self.seat, path.index);
+        let waits = |path: &&MemberPath| {
+            path.repair_waits || !line.wishes(self.seat, path.index).is_empty()
+        };
         let waiting = self.paths.values().filter(waits);
-        waiting.filter_map(|path| line.opens_at(now, path.index)).min()
+        waiting.filter_map(|path| line.ask_at(now, path.index)).min()
     }
 
     /// What the session sends now.

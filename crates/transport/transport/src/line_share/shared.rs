@@ -4,7 +4,12 @@
 //! A session that is asked for a datagram notes what it could send on that path: its *wishes*. The
 //! tree chooses among the wishes of all sessions. Within the chosen leaf the sessions take turns
 //! (deficit round robin). A session whose turn it is not sends nothing, and is asked again after
-//! the others. A wish lasts until its session is asked again on that path, or has no room there.
+//! the others. A wish lasts until its session is asked again on that path.
+//!
+//! A session whose own path has no room for the moment, as its pacer counts it, keeps its turn for
+//! a few milliseconds: the declared rate saves what is not used meanwhile. Otherwise shares would
+//! follow the ticks of pacers on thin lines, where a tick is one datagram. Once the line has saved
+//! more than that, the others go on.
 
 use super::leaf_set::LeafSet;
 use crate::classes::{Bucket, ClassId, ClassTree, Funding};
@@ -25,6 +30,11 @@ const IDLE: Duration = Duration::from_millis(4);
 
 /// The same while somebody waits: a busy machine serves a sender this late.
 const LATE: Duration = Duration::from_millis(20);
+
+/// How much unused rate a session without room may cost the others before they go on: two ticks of
+/// a pacer, and the time of [`GRACE_PACKETS`].
+const GRACE: Duration = Duration::from_millis(4);
+const GRACE_PACKETS: ByteCount = ByteCount::new(3_000);
 
 /// A turn of a session within a leaf is what the path carries in this time, so that sessions of one
 /// leaf alternate within a tick of their pacers.
@@ -86,6 +96,8 @@ pub(super) struct SharedLine {
 struct Occupant {
     /// By path: what it could send there when it was last asked.
     wishes: Vec<LeafSet>,
+    /// By path: whether it had no room there when it was last asked.
+    roomless: Vec<bool>,
     /// By path: how many of the session's paths are that one.
     attached: Vec<usize>,
     /// By leaf: bytes left of its turn.
@@ -157,7 +169,8 @@ impl SharedLine {
             (Some(ceiling), Some(rate)) => ceiling.set_rate(now, rate),
             (ceiling, rate) => {
                 *ceiling = rate.and_then(|rate| {
-                    Some(Bucket::new(rate, Some(rate * IDLE))?.keeping(rate * LATE))
+                    let late = LATE.max(grace(rate) * 2);
+                    Some(Bucket::new(rate, Some(rate * IDLE))?.keeping(rate * late))
                 });
             }
         }
@@ -211,7 +224,7 @@ impl SharedLine {
         path: LinePathIndex,
         mut has: impl FnMut(ClassId) -> bool,
     ) -> Option<ClassId> {
-        let others = self.wishes_beside(seat, path);
+        let others = self.wishes_beside(now, seat, path);
         let mut mine = LeafSet::default();
         let leaf = self.tree.pick(now, |leaf| {
             let has = has(leaf);
@@ -228,7 +241,7 @@ impl SharedLine {
             *left = (*left).max(1);
             return Some(leaf);
         }
-        (self.turn(leaf, path)? == seat).then_some(leaf)
+        (self.turn(now, leaf, path)? == seat).then_some(leaf)
     }
 
     /// Charges a symbol to its leaf; returns whether it was borrowed.
@@ -260,24 +273,37 @@ impl SharedLine {
         self.paths[path.0].ceiling.as_ref().is_none_or(open) || self.users(path) < 2
     }
 
-    /// When the declared rate of a path that is used up should be asked again.
-    pub(super) fn opens_at(&self, now: Instant, path: LinePathIndex) -> Option<Instant> {
-        if self.is_open(now, path) {
-            return None;
+    /// When a session that waits on a path should be asked again: the declared rate is used up, or
+    /// another session keeps its turn.
+    pub(super) fn ask_at(&self, now: Instant, path: LinePathIndex) -> Option<Instant> {
+        let LinePath { rate, ceiling, .. } = &self.paths[path.0];
+        let ceiling = ceiling.as_ref().filter(|_| self.users(path) > 1)?;
+        if !ceiling.is_open(now) {
+            return Some(ceiling.serve_at());
         }
-        self.paths[path.0].ceiling.as_ref().map(Bucket::serve_at)
+        let keeps = |occupant: &Occupant| occupant.roomless.get(path.0).is_some_and(|none| *none);
+        let kept = self.seats.iter().flatten().any(keeps);
+        let saved = ceiling.saves(grace((*rate)?));
+        (kept && saved > now).then_some(saved)
     }
 
-    /// Whether the session waits on `path` with anything.
-    pub(super) fn wishes_on(&self, seat: Seat, path: LinePathIndex) -> bool {
-        let wishes = self.seats.get(seat.0).and_then(|taken| taken.as_ref()?.wishes.get(path.0));
-        wishes.is_some_and(|wishes| !wishes.is_empty())
+    /// The session has no room on `path` now. It keeps its turn for a while where a rate is
+    /// declared.
+    pub(super) fn has_no_room(&mut self, seat: Seat, path: LinePathIndex) -> Withdrawn {
+        if self.paths[path.0].ceiling.is_none() || self.wishes(seat, path).is_empty() {
+            return self.withdraw(seat, path);
+        }
+        if let Some(occupant) = self.occupant(seat) {
+            *slot(&mut occupant.roomless, path.0) = true;
+        }
+        Withdrawn::No
     }
 
-    /// The session cannot send on `path` now.
+    /// The session has nothing to send on `path` now.
     pub(super) fn withdraw(&mut self, seat: Seat, path: LinePathIndex) -> Withdrawn {
         let has_others = self.seats.iter().flatten().count() > 1;
         let Some(occupant) = self.occupant(seat) else { return Withdrawn::No };
+        *slot(&mut occupant.roomless, path.0) = false;
         let wishes = slot(&mut occupant.wishes, path.0);
         let before = core::mem::take(wishes);
         if before.is_empty() || !has_others { Withdrawn::No } else { Withdrawn::Yes }
@@ -299,10 +325,21 @@ impl SharedLine {
         self.seats.get_mut(seat.0)?.as_mut()
     }
 
-    fn wishes_beside(&self, seat: Seat, path: LinePathIndex) -> LeafSet {
+    /// Whether a session counts that has no room on `path`.
+    fn waits_for_room(&self, now: Instant, path: LinePathIndex) -> bool {
+        let LinePath { rate, ceiling, .. } = &self.paths[path.0];
+        let saved = rate.zip(ceiling.as_ref()).map(|(rate, ceiling)| ceiling.saves(grace(rate)));
+        saved.is_some_and(|saved| saved > now)
+    }
+
+    /// What sessions beside the one in `seat` wait with on `path`.
+    fn wishes_beside(&self, now: Instant, seat: Seat, path: LinePathIndex) -> LeafSet {
+        let waits_for_room = self.waits_for_room(now, path);
         let beside = self.seats.iter().enumerate().filter(|(index, _)| *index != seat.0);
         beside
-            .filter_map(|(_, taken)| taken.as_ref()?.wishes.get(path.0))
+            .filter_map(|(_, taken)| taken.as_ref())
+            .filter(|occupant| waits_for_room || occupant.has_room(path))
+            .filter_map(|occupant| occupant.wishes.get(path.0))
             .fold(LeafSet::default(), |all, wishes| all.with(wishes))
     }
 
@@ -316,6 +353,7 @@ impl SharedLine {
             .all(|occupant| occupant.wishes.get(path.0).is_none_or(LeafSet::is_empty));
         let Some(occupant) = self.occupant(seat) else { return };
         *slot(&mut occupant.wishes, path.0) = mine;
+        *slot(&mut occupant.roomless, path.0) = false;
         for (leaf, left) in (0..=u8::MAX).map(ClassId).zip(&mut occupant.left) {
             if !mine.contains(leaf) {
                 *left = (*left).min(0);
@@ -330,12 +368,14 @@ impl SharedLine {
     }
 
     /// Whose turn it is among the sessions that wait with `leaf` on `path`.
-    fn turn(&mut self, leaf: ClassId, path: LinePathIndex) -> Option<Seat> {
+    fn turn(&mut self, now: Instant, leaf: ClassId, path: LinePathIndex) -> Option<Seat> {
         let quantum = self.quantum(path);
+        let waits_for_room = self.waits_for_room(now, path);
         let place = usize::from(leaf.0);
         let last = *self.last.get(place)?;
         let waits = |occupant: &Occupant| {
             occupant.wishes.get(path.0).is_some_and(|wishes| wishes.contains(leaf))
+                && (waits_for_room || occupant.has_room(path))
         };
         let count = self.seats.len();
         // Start at the last one: those before it had their turn in this round.
@@ -373,6 +413,17 @@ impl SharedLine {
         let turn = declared.unwrap_or(TURN_UNDECLARED).clamp(TURN_LEAST, TURN_MOST);
         i64::try_from(turn.as_u64()).unwrap_or(i64::MAX)
     }
+}
+
+impl Occupant {
+    fn has_room(&self, path: LinePathIndex) -> bool {
+        self.roomless.get(path.0).is_none_or(|none| !none)
+    }
+}
+
+/// How long a session without room keeps its turn on a path of this rate.
+fn grace(rate: Rate) -> Duration {
+    GRACE + rate.time_for(GRACE_PACKETS)
 }
 
 /// An entry of a table that grows as far as it is used.

@@ -125,6 +125,36 @@ fn a_session_that_cannot_send_holds_nobody_up_and_is_back_at_once() {
 }
 
 #[test]
+fn shares_hold_on_thin_lines_where_a_pacer_lets_one_datagram_go_at_a_time() {
+    let thin = SEVENTY_THIRTY.replace(" Mbit/s", "00 kbit/s");
+    let line = LINE.scaled(1, 10);
+    for leaves in [["seventy", "thirty"], ["thirty", "seventy"]] {
+        let mut together = Together::new(&thin, line);
+        for leaf in leaves {
+            together.join([Load::of(leaf)]).pace = Some(line);
+        }
+        together.run(20_000);
+        let sum = together.packets((1_000, 20_000));
+        assert!(sum <= line && sum >= line.scaled(97, 100), "{sum}");
+        let rate = |who| together.rate_of(who, None, (1_000, 20_000)).as_bps();
+        let all = Rate::from_bps(rate(0) + rate(1));
+        let seventy = leaves.iter().position(|leaf| *leaf == "seventy").unwrap();
+        assert_near("seventy", Rate::from_bps(rate(seventy)), all.scaled(7, 10), 1);
+    }
+}
+
+#[test]
+fn a_session_that_is_slower_than_its_guarantee_does_not_slow_the_other() {
+    let mut together = Together::new(SEVENTY_THIRTY, LINE);
+    together.join([Load::of("seventy")]).pace = Some(Rate::from_mbps(10));
+    together.join([Load::of("thirty")]);
+    together.run(5_000);
+    assert_full(&together, (500, 5_000));
+    let slow = together.rate_of(0, None, (500, 5_000));
+    assert_near("the slow one", slow, Rate::from_mbps(10).scaled(1_400, 1_462), 10);
+}
+
+#[test]
 fn a_session_below_its_share_has_what_it_wants_and_the_rest_goes_to_the_other() {
     let mut together = Together::new(SEVENTY_THIRTY, LINE);
     let rate = Some(Rate::from_mbps(20));

@@ -91,8 +91,9 @@ impl SessionSharing {
         }
     }
 
-    /// When a path may go on that the declared rate of a shared line holds back.
-    pub(super) fn rate_due(&self, now: Instant) -> Option<Instant> {
+    /// When a path may go on that the declared rate of a shared line holds back at `now`, and on
+    /// which the session waits.
+    pub fn rate_due(&self, now: Instant) -> Option<Instant> {
         self.line.as_ref().and_then(|line| line.rate_due(now))
     }
 

@@ -39,6 +39,9 @@ pub(super) struct Participant {
     pub(super) loads: Vec<Load>,
     /// Its path has no room in this time, in milliseconds.
     pub(super) blocked: (u64, u64),
+    /// Its own pacer: one datagram at a time.
+    pub(super) pace: Option<Rate>,
+    free_at: Instant,
     tree: ClassTree,
 }
 
@@ -81,7 +84,14 @@ impl Together {
         let mut member = self.line.join().unwrap();
         member.set_path(PATH, "fibre").unwrap();
         let tree = member.new_tree().unwrap();
-        let joined = Participant { member, loads: loads.into(), blocked: (0, 0), tree };
+        let joined = Participant {
+            member,
+            loads: loads.into(),
+            blocked: (0, 0),
+            pace: None,
+            free_at: Instant::ZERO,
+            tree,
+        };
         self.sessions.push(Some(joined));
         self.sessions.last_mut().unwrap().as_mut().unwrap()
     }
@@ -150,7 +160,11 @@ impl Participant {
         if let Some(tree) = self.member.new_tree() {
             self.tree = tree;
         }
-        let mut room = if self.is_blocked(now) { 0 } else { ROOM };
+        let mut room = match self.pace {
+            _ if self.is_blocked(now) || self.free_at > now => 0,
+            Some(_) => 1,
+            None => ROOM,
+        };
         let mut any = false;
         while room > 0 {
             self.member.begin_turn(PATH);
@@ -173,9 +187,15 @@ impl Participant {
             self.member.sent(now, PATH, bytes.as_usize());
             sent.push(Sent { at: now, who, leaf, bytes });
             (any, room) = (true, room - 1);
+            if let Some(pace) = self.pace {
+                self.free_at = now + pace.time_for(bytes + ByteCount::of(HEADERS));
+            }
         }
         if room == 0 {
-            self.member.withdraw(PATH);
+            self.member.has_no_room(PATH);
+            if self.tree.leaves().all(|(leaf, _)| !self.has(now, leaf)) {
+                self.member.rest();
+            }
         }
         any | (self.member.take_withdrawn() == Withdrawn::Yes)
     }
@@ -184,13 +204,14 @@ impl Participant {
     fn next(&self, now: Instant) -> Option<Instant> {
         let blocked = self.is_blocked(now);
         let freed = blocked.then(|| at(self.blocked.1));
+        let paced = Some(self.free_at).filter(|at| *at > now);
         let arrival = self.loads.iter().filter(|load| load.ready() > now).map(Load::ready).min();
         let held = || {
             let class = self.member.class_due(now, |leaf| self.has(now, leaf));
             [class, self.member.rate_due(now)].into_iter().flatten().min()
         };
         let held = if blocked { None } else { held() };
-        [freed, arrival, held].into_iter().flatten().min()
+        [freed, paced, arrival, held].into_iter().flatten().min()
     }
 }
 

@@ -1,0 +1,34 @@
+//! Sessions to several nodes that share one line: the program's own scenario, on a thinner line.
+
+use skyhaul_lab::scenario::{
+    BUILTIN, BarResult, CellSelection, OutcomeText, Scenario, Silent, run,
+};
+use std::num::NonZeroUsize;
+
+/// The scenario with its rates divided by ten, and with shorter spans.
+fn thin() -> Scenario {
+    let (file, text) = BUILTIN.iter().find(|(file, _)| *file == "destinations.toml").unwrap();
+    let changes = [
+        ("93 Mbit/s", "9.3 Mbit/s"),
+        ("56 Mbit/s", "5.6 Mbit/s"),
+        ("24 Mbit/s", "2.4 Mbit/s"),
+        ("48 Mbit/s", "4.8 Mbit/s"),
+        ("32 Mbit/s", "3.2 Mbit/s"),
+    ];
+    let text = changes.iter().fold((*text).to_owned(), |text, (from, to)| text.replace(from, to));
+    let mut scenario = Scenario::parse(&text, file).unwrap();
+    scenario.seeds.truncate(1);
+    scenario
+}
+
+#[test]
+fn sessions_to_several_centres_share_a_line_as_one_session_would() {
+    let lossy: CellSelection = "loss=1 %".parse().unwrap();
+    let scenarios = [thin()];
+    let outcomes = run(&scenarios, &lossy, NonZeroUsize::MIN, &Silent);
+    let outcome = &outcomes[0];
+    assert!(outcome.broken().next().is_none(), "{}", OutcomeText(outcome));
+    for (bar, verdict) in outcome.scenario.bars.iter().zip(&outcome.verdicts) {
+        assert_eq!(verdict.outcome, BarResult::Pass, "{}: {}", bar.text, OutcomeText(outcome));
+    }
+}
