@@ -1,13 +1,15 @@
-//! What the far end of a file transfer says, the map of a partial file, and what an operator writes
-//! of names and patterns.
+//! What the far end of a file transfer says, the map of a partial file, the ledger of a drop
+//! folder, and what an operator writes of names and patterns.
 
 use bytes::Bytes;
+use skyhaul_files::drop_folder::FolderLedger;
 use skyhaul_files::map::{self, Map};
 use skyhaul_files::wire::Message;
 use skyhaul_files::{Chunk, FileHasher, PathKind, RelPath, Rule, Selection};
 
 /// As a block: one that is read is written and read the same. As a map: it never has more chunks
-/// than the file, and what it has is written and read the same. As text: a path never leads out,
+/// than the file, and what it has is written and read the same. As a drop folder's ledger: what is
+/// read of it is written and read the same. As text: a path never leads out,
 /// and a pattern that is taken is matched.
 pub fn files(input: &[u8]) {
     if let Ok(message) = Message::decode(&Bytes::copy_from_slice(input)) {
@@ -21,6 +23,11 @@ pub fn files(input: &[u8]) {
         assert!(input.starts_with(&bytes));
         let hasher = FileHasher::going_on(found.size, found.chains);
         assert!(hasher.offset() <= found.size);
+    }
+    if let Ok(ledger) = FolderLedger::read(input) {
+        let mut text = FolderLedger::head();
+        ledger.lines.iter().for_each(|line| text.push_str(&line.to_string()));
+        assert_eq!(FolderLedger::read(text.as_bytes()).map(|read| read.lines), Ok(ledger.lines));
     }
     if let Ok(path) = RelPath::written(input) {
         assert!(path.parts().all(|part| !matches!(part, b"" | b"." | b"..")));

@@ -16,8 +16,9 @@ section! {
     "[[channel]]" Channel checked by Channel::check {
         /// The channel's name in status output and in the accounts of products.
         name: Name => required,
-        /// The data source: `tcp-listen:ADDR`, `tcp:HOST:PORT`, `udp:ADDR`, `file:PATH` or `stdin`.
-        /// Give either this key or `inputs`.
+        /// The data source: `tcp-listen:ADDR`, `tcp:HOST:PORT`, `udp:ADDR`, `file:PATH`, `stdin`,
+        /// or `folder`: the files of the `[[folder]]` that names this channel. Give either this
+        /// key or `inputs`.
         input: Input => optional,
         /// Up to 16 inputs of the same downlink (two antennas, two receivers). The station takes
         /// the better copy of each frame, once and in order. Write a list of values as for `input`,
@@ -93,6 +94,9 @@ pub enum MissionRef {
 impl Channel {
     fn check(&self) -> Result<(), ChannelError> {
         self.check_feeds()?;
+        if self.record_raw && self.input == Some(Input::Folder) {
+            return Err(ChannelError::RecordedFolder(self.name.clone()));
+        }
         if self.select_window > LONGEST_SELECT_WINDOW {
             return Err(ChannelError::LongSelectWindow(self.name.clone(), self.select_window));
         }
@@ -169,6 +173,9 @@ impl Channel {
             if feed.format == InputFormat::Vita49 && !matches!(feed.input, Input::Udp(_)) {
                 return Err(ChannelError::NoDatagrams(self.name.clone()));
             }
+        }
+        if self.inputs.is_some() && feeds.iter().any(|feed| feed.input == Input::Folder) {
+            return Err(ChannelError::FolderAmongInputs(self.name.clone()));
         }
         let is_file = |feed: &ResolvedInput| feed.input.is_file();
         if feeds.iter().any(is_file) && !feeds.iter().all(is_file) {

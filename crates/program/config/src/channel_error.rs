@@ -10,7 +10,7 @@ pub enum ChannelError {
     /// Not one of the forms of an input.
     #[error(
         "`{0}` is not an input; write tcp-listen:192.0.2.1:5000, tcp:host:5000, udp:0.0.0.0:5000, \
-        file:PATH or stdin"
+        file:PATH, stdin or folder"
     )]
     Input(String),
     /// Not one of the formats.
@@ -57,6 +57,18 @@ pub enum ChannelError {
         "channel `{0}` has a file beside a live input; write files only, or a channel for the file"
     )]
     FileBesideLive(Name),
+    /// A folder among several inputs.
+    #[error(
+        "channel `{0}` has a folder in `inputs`; write it only as `input` = \"folder\", each file \
+        is a contact of its own"
+    )]
+    FolderAmongInputs(Name),
+    /// A recording of what is in files already.
+    #[error(
+        "channel `{0}` has record_raw and reads a folder; remove `record_raw`, the files are the \
+        recording"
+    )]
+    RecordedFolder(Name),
     /// A window that no antennas need.
     #[error(
         "channel `{0}` has a select_window of {1}; write at most {LONGEST_SELECT_WINDOW}: every \

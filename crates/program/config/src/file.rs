@@ -6,6 +6,7 @@ use crate::delivery::{DeliveryEntry, ExpeditedEntry};
 use crate::destination::{Destination, DestinationEntry};
 use crate::error::{ConfigError, ConfigText};
 use crate::feeds::ChannelInput;
+use crate::folders::FolderEntry;
 use crate::forwards::{FarNodes, ForwardEntry};
 use crate::mirrors::{FilesEntry, MirrorEntry};
 use crate::node::Node;
@@ -16,7 +17,7 @@ use crate::products::{ProductEntry, Products};
 use crate::refill::Refill;
 use crate::section::{ConfigTable, left_out};
 use crate::sending::Class;
-use crate::station::{Line, Spool, StationConfig};
+use crate::station::{Line, LocalFolders, Spool, StationConfig};
 use crate::streams::{StreamEntry, StreamsEntry};
 use crate::subscription::SubscriptionEntry;
 use crate::sync::Sync;
@@ -56,6 +57,8 @@ pub(super) struct NodeFile {
     #[serde(default)]
     forward: Vec<ForwardEntry>,
     #[serde(default)]
+    folder: Vec<FolderEntry>,
+    #[serde(default)]
     mirror: Vec<MirrorEntry>,
     #[serde(default)]
     stream: Vec<StreamEntry>,
@@ -94,6 +97,7 @@ pub(super) const TABLES: &[ConfigTable] = &[
     Sync::TABLE,
     Refill::TABLE,
     ForwardEntry::TABLE,
+    FolderEntry::TABLE,
     MirrorEntry::TABLE,
     StreamEntry::TABLE,
     Store::TABLE,
@@ -118,8 +122,18 @@ const FIRST: ConfigTable = ConfigTable {
 };
 
 /// Tables that say what is sent, and need a destination.
-const SENDING: [&str; 9] =
-    ["channel", "subscription", "line", "path", "spool", "sync", "refill", "mirror", "stream"];
+const SENDING: [&str; 10] = [
+    "channel",
+    "subscription",
+    "line",
+    "path",
+    "spool",
+    "sync",
+    "refill",
+    "folder",
+    "mirror",
+    "stream",
+];
 /// Tables that say what is received, and need an address to listen on.
 const RECEIVING: [&str; 7] =
     ["store", "session", "products", "product", "expedited", "delivery", "live"];
@@ -223,7 +237,10 @@ impl NodeFile {
             class: self.class.clone(),
             channel: take(&mut self.channel),
             forward,
-            mirror: take(&mut self.mirror),
+            folders: LocalFolders {
+                dropped: take(&mut self.folder),
+                mirrored: take(&mut self.mirror),
+            },
             stream: take(&mut self.stream),
         })
     }

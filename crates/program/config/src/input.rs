@@ -20,6 +20,8 @@ pub enum Input {
     File(PathBuf),
     /// Reads standard input.
     Stdin,
+    /// Reads the files of a `[[folder]]` that names the channel, one after the other.
+    Folder,
 }
 
 /// What a channel's data is.
@@ -67,7 +69,7 @@ impl InputFormat {
 impl Input {
     /// Whether it can be read again from any place.
     pub const fn is_file(&self) -> bool {
-        matches!(self, Self::File(_))
+        matches!(self, Self::File(_) | Self::Folder)
     }
 
     /// Whether the system chooses its port.
@@ -80,8 +82,10 @@ impl FromStr for Input {
     type Err = ChannelError;
     fn from_str(text: &str) -> Result<Self, ChannelError> {
         let refuse = || ChannelError::Input(text.to_owned());
-        if text == "stdin" {
-            return Ok(Self::Stdin);
+        match text {
+            "stdin" => return Ok(Self::Stdin),
+            "folder" => return Ok(Self::Folder),
+            _ => {}
         }
         let (kind, place) = text.split_once(':').ok_or_else(refuse)?;
         match kind {
@@ -129,6 +133,7 @@ impl std::fmt::Display for Input {
             Self::Udp(address) => write!(f, "udp:{address}"),
             Self::File(path) => write!(f, "file:{}", path.display()),
             Self::Stdin => f.write_str("stdin"),
+            Self::Folder => f.write_str("folder"),
         }
     }
 }

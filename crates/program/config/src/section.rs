@@ -55,7 +55,7 @@ macro_rules! section {
                 heading: $heading,
                 meaning: concat!($($about),+),
                 keys: &[ $( $crate::ConfigKey {
-                    name: stringify!($field),
+                    name: $crate::section::plain(stringify!($field)),
                     presence: $crate::section::section!(@presence $kind),
                     meaning: concat!($($meaning),+),
                 } ),+ ],
@@ -85,7 +85,9 @@ macro_rules! section {
     (@presence optional) => { $crate::Presence::Optional };
     (@presence $default:literal) => { $crate::Presence::Default($default) };
     (@take $from:ident, $field:ident, $ty:ty, required) => {
-        $from.$field.ok_or_else(|| serde::de::Error::missing_field(stringify!($field)))?
+        $from.$field.ok_or_else(|| {
+            serde::de::Error::missing_field($crate::section::plain(stringify!($field)))
+        })?
     };
     (@take $from:ident, $field:ident, $ty:ty, optional) => { $from.$field };
     (@take $from:ident, $field:ident, $ty:ty, $default:literal) => {
@@ -96,6 +98,14 @@ macro_rules! section {
     };
 }
 pub(crate) use section;
+
+/// The name of a key whose field is written with `r#`, because it is a word of the language.
+pub(super) const fn plain(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
 
 /// A table that is left out: every key has a default.
 pub(super) fn left_out<T: serde::de::DeserializeOwned>() -> T {

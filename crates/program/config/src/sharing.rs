@@ -216,7 +216,8 @@ impl StationConfig {
                 return Err(ConfigError::no_class(config, place, class.as_str(), user, &tree));
             }
         }
-        crate::mirrors::check(config, &self.mirror, &tree)?;
+        crate::folders::check(config, &self.folders.dropped, &self.channel, &tree)?;
+        crate::mirrors::check(config, &self.folders.mirrored, &tree)?;
         crate::streams::check(config, &self.stream, &tree)
     }
 

@@ -3,6 +3,7 @@
 use crate::channel::Channel;
 use crate::destination::Destination;
 use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::folders::{FolderEntry, FolderUse};
 use crate::forwards::ForwardEntry;
 use crate::mirrors::MirrorEntry;
 use crate::name::{Mtu, Name, from_text};
@@ -50,8 +51,8 @@ pub struct StationConfig {
     pub channel: Vec<Channel>,
     /// Applications that share the session with the destination.
     pub forward: Vec<ForwardEntry>,
-    /// Folders that the destination gets.
-    pub mirror: Vec<MirrorEntry>,
+    /// Folders whose files the destination gets.
+    pub folders: LocalFolders,
     /// Streams that the destination gets.
     pub stream: Vec<StreamEntry>,
 }
@@ -89,6 +90,15 @@ section! {
         /// How long data stays in the spool after the destination has it on disk.
         retention: Duration => "0 s",
     }
+}
+
+/// Folders of the node whose files the destination gets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LocalFolders {
+    /// Those whose files are handed over, each once.
+    pub dropped: Vec<FolderEntry>,
+    /// Those that the destination has equal ones of.
+    pub mirrored: Vec<MirrorEntry>,
 }
 
 /// How the sending rate is kept.
@@ -189,14 +199,21 @@ impl StationConfig {
 
     /// Whether anything but contacts may go through the sessions with the destinations.
     pub fn has_guests(&self) -> bool {
-        let sends = !self.forward.is_empty() || !self.mirror.is_empty() || !self.stream.is_empty();
+        let sends = !self.forward.is_empty()
+            || !self.folders.mirrored.is_empty()
+            || !self.stream.is_empty();
         let allows = |one: &Destination| one.peer.rules() != FarRules::default();
-        sends || self.destinations.iter().any(allows)
+        let files = self.folders.dropped.iter().any(|folder| folder.r#as == FolderUse::Files);
+        sends || files || self.destinations.iter().any(allows)
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
         self.channel.iter_mut().for_each(|channel| channel.resolve(base));
-        self.mirror.iter_mut().for_each(|mirror| crate::from_base(base, &mut mirror.source));
+        self.folders.dropped.iter_mut().for_each(|folder| folder.resolve(base));
+        self.folders
+            .mirrored
+            .iter_mut()
+            .for_each(|mirror| crate::from_base(base, &mut mirror.source));
         self.stream.iter_mut().for_each(|stream| stream.resolve(base));
     }
 }

@@ -467,7 +467,7 @@ fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
     let table = "[[mirror]]\nsource = \"logs\"\ninto = \"in/here\"\nexclude = [\"*.tmp\"]\ndelete \
                 = true\nlimit = \"3 Mbit/s\"\n";
     let config = station(&format!("{STATION}{table}"));
-    let mirror = &config.mirror[0];
+    let mirror = &config.folders.mirrored[0];
     assert!(config.has_guests() && mirror.watch && mirror.source == Path::new("/etc/skyhaul/logs"));
     let hello = mirror.hello();
     assert_eq!((hello.target.to_string().as_str(), hello.options.priority), ("in/here", 7));

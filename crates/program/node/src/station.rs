@@ -2,8 +2,9 @@
 //!
 //! Threads: one for each channel (`channel`) and for each input that is recorded (`recording`), one
 //! that syncs the disk (`spooler`), one that looks for frames that a destination misses (`refill`),
-//! one for the line (`uplinks`: an `uplink` for each destination), one for each mirror (`mirrors`),
-//! three for each stream (`streams`), one that answers status requests. They meet in `shared`.
+//! one for the line (`uplinks`: an `uplink` for each destination), one for each drop folder
+//! (`folders`), one for each mirror (`mirrors`), three for each stream (`streams`), one that
+//! answers status requests. They meet in `shared`.
 
 mod board;
 mod channel;
@@ -11,6 +12,7 @@ mod channel_context;
 mod connect;
 mod contact;
 mod fallback;
+mod folders;
 mod front;
 mod input;
 mod inputs;
@@ -43,9 +45,11 @@ use crate::fault::Fault;
 use crate::guests;
 use crate::services::{self, SessionMemory};
 use crate::status::{ChannelState, ChannelStatus, DestinationStatus, StatusReply, StatusRequest};
+use crate::status::{FolderState, FolderStatus};
 use board::StationBoard;
 use channel::ChannelRunner;
 use channel_context::ChannelContext;
+use folders::FolderRunner;
 use mirrors::Mirror;
 use order::StationOrder;
 use paths::{SpareSocket, StationPaths};
@@ -55,7 +59,7 @@ pub(crate) use shared::StationShared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_channels_io::ChannelService;
 use skyhaul_channels_io::{IncomingChannels, Tenants};
-use skyhaul_config::{Destination, MirrorEntry, MissionRef, StationConfig};
+use skyhaul_config::{Destination, Input, MirrorEntry, MissionRef, StationConfig};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_sessions::SocketId;
 use skyhaul_store::{Disk, Spool, SpoolConfig, SpoolDraw, SpoolError};
@@ -78,6 +82,8 @@ pub use union::{Sighting, Union};
 /// Guests have buffers of their own: see `guests`.
 const WINDOW: SessionMemory =
     SessionMemory { receive: ByteCount::mib(1), send: ByteCount::mib(64) };
+/// The source of a channel that reads the files of a folder, as status shows it.
+const FOLDER: &str = "folder";
 /// The part of a node that captures and sends.
 #[derive(Debug)]
 pub(crate) struct Station {
@@ -140,8 +146,11 @@ impl Station {
         let status = self.shared.status();
         let over = |channel: &ChannelStatus| {
             matches!(channel.state, ChannelState::Ended | ChannelState::Failed)
+                || channel.input == FOLDER
         };
+        let is_idle = |folder: &FolderStatus| folder.state == FolderState::Done;
         status.channels.iter().all(over)
+            && status.folders.iter().all(is_idle)
             && status.spool.blocks == 0
             && self.shared.spool().queue().open_flows().is_empty()
     }
@@ -275,19 +284,25 @@ fn start(
         gather: config.spool.sync_interval / 2,
         sync: config.sync.thresholds(),
     };
-    let channels = config.channel.iter().enumerate();
+    let is_read = |channel: &skyhaul_config::Channel| channel.input != Some(Input::Folder);
+    let channels = config.channel.iter().enumerate().filter(|(_, channel)| is_read(channel));
     let runners: Vec<ChannelRunner> = channels
         .map(|(index, channel)| {
             ChannelRunner::open(index, channel.clone(), &config.node.state, context.clone())
         })
         .collect::<Result<_, Fault>>()?;
+    let folder_context = context.clone();
     let refill = RefillRunner::open(&config.refill, &config.channel, &config.node.state, context)?;
-    let known =
-        runners.iter().filter_map(ChannelRunner::flow).chain(refill.flows()).collect::<Vec<_>>();
+    let folders = folders::open(config, &folder_context, &line.guests.files())?;
+    let known = runners.iter().filter_map(ChannelRunner::flow).chain(refill.flows());
+    let known = known.chain(folders.iter().filter_map(FolderRunner::flow)).collect::<Vec<_>>();
     close_forgotten(shared, &known)?;
     let mut threads = Vec::new();
     for runner in runners {
-        threads.push(services::thread("channel", move || runner.run())?);
+        threads.push(services::thread("channel", move || drop(runner.run()))?);
+    }
+    for runner in folders {
+        threads.push(services::thread("folder", move || runner.run())?);
     }
     threads.push(services::thread("refill", move || refill.run())?);
     let of = shared.clone();
@@ -302,12 +317,12 @@ fn mirrors(
     shared: &Arc<StationShared>,
     clock: Clock,
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
-    shared.board.mirrors(config.mirror.iter().map(mirrors::shown).collect());
+    shared.board.mirrors(config.folders.mirrored.iter().map(mirrors::shown).collect());
     let start = |(place, mirror): (usize, &MirrorEntry)| {
         let mirror = Mirror::new(mirror.clone(), place, door.clone(), shared.clone(), clock);
         services::thread("mirror", move || mirror.run())
     };
-    config.mirror.iter().enumerate().map(start).collect()
+    config.folders.mirrored.iter().enumerate().map(start).collect()
 }
 
 /// Closes the flows that neither a channel nor the refill resumes: the station ended between

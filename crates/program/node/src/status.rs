@@ -1,6 +1,7 @@
 //! The status of a running node: the same JSON for `skyhaul status`, the demo and other programs.
 
 mod delivery;
+mod folders;
 mod gaps;
 mod guests;
 mod inputs;
@@ -14,6 +15,7 @@ mod session;
 mod socket;
 
 pub use delivery::{DeliveryState, DeliveryStatus};
+pub use folders::{FolderState, FolderStatus};
 pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
 pub use guests::{FilesStatus, ForwardsStatus, ListenStatus, MirrorState, MirrorStatus};
 pub use guests::{StreamState, StreamStatus, StreamsStatus};

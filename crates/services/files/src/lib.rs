@@ -17,6 +17,7 @@
 //! assert_eq!(hasher.finish().map(|hash| hash.to_string()), Some(whole));
 //! ```
 
+pub mod drop_folder;
 mod entry;
 mod fields;
 mod hash;

@@ -119,6 +119,7 @@ impl<F: Files> Assembly<F> {
             station: info.station,
             mission: mission.name().to_owned(),
             also_fits: info.also_fits,
+            file: info.file,
             scid: info.scid,
             opened: info.opened,
             closed,

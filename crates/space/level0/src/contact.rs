@@ -34,6 +34,8 @@ pub struct ContactInfo {
     pub scid: Scid,
     /// Names of other missions that fitted the downlink equally well.
     pub also_fits: Vec<String>,
+    /// The file that the station read it from, where a folder brought it.
+    pub file: Option<String>,
     /// When the contact began.
     pub opened: Utc,
     /// Packets with times in this window only; without a window, all.
@@ -173,6 +175,7 @@ impl<F: Files> ContactProcessor<F> {
             station: self.contact.station.clone(),
             mission: self.products.mission().name().to_owned(),
             also_fits: self.contact.also_fits.clone(),
+            file: self.contact.file.clone(),
             scid: self.contact.scid,
             opened: self.contact.opened,
             closed,

@@ -87,6 +87,9 @@ pub struct ContactReport {
     /// Names of other missions that fitted the downlink as well when it was identified.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also_fits: Vec<String>,
+    /// The file that the station read it from, where a folder brought it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Spacecraft id.
     pub scid: Scid,
     /// Start of the contact.

@@ -7,7 +7,7 @@
 //!
 //! | kind | record | body |
 //! |---|---|---|
-//! | 1 | [`Record::Open`] | opened i64 us since 1970; flags u8 (bit 0 check symbols kept, bit 1 spacecraft id present, bit 2 completed contact present, bit 3 other missions fit too); spacecraft id u16 if present; flow of the completed contact u32 if present; channel text; mission text (TOML); if other missions fit, their count as a varint and the text of each name |
+//! | 1 | [`Record::Open`] | opened i64 us since 1970; flags u8 (bit 0 check symbols kept, bit 1 spacecraft id present, bit 2 completed contact present, bit 3 other missions fit too, bit 4 file name present); spacecraft id u16 if present; flow of the completed contact u32 if present; channel text; mission text (TOML); if other missions fit, their count as a varint and the text of each name; file name text if present |
 //! | 2 | [`Record::Frame`], good | annotations, then the transfer frame, then its check symbols if kept |
 //! | 3 | [`Record::Frame`], set aside | reason u8 (1 Reed-Solomon, 2 frame error control, 3 header, 4 low-density parity-check code), annotations, then the block as received |
 //! | 4 | [`Record::Progress`] | ten varints in the order of [`SyncCounts`] |
@@ -93,6 +93,9 @@ pub struct Open {
     /// The contact of the same station that this one completes: frames that were missing in it,
     /// found in a recording.
     pub completes: Option<FlowId>,
+    /// The name of the file that it was read from, where a folder brought it; bytes that are no
+    /// UTF-8 stand as `\xe9`.
+    pub file: Option<String>,
 }
 
 /// What ends a contact, for checking against what arrived.
@@ -320,6 +323,7 @@ fn put_open(open: &Open, out: &mut ByteWriter) {
         open.scid.is_some(),
         open.completes.is_some(),
         !others.is_empty(),
+        open.file.is_some(),
     ];
     out.u8((0u8..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
     if let Some(scid) = open.scid {
@@ -334,12 +338,15 @@ fn put_open(open: &Open, out: &mut ByteWriter) {
         out.leb128(others.len() as u64);
         others.iter().for_each(|name| put_text(name, out));
     }
+    if let Some(file) = &open.file {
+        put_text(file, out);
+    }
 }
 
 fn take_open(input: &mut ByteReader<'_>) -> Option<Open> {
     let opened = Utc::from_micros(input.i64()?);
     let flags = input.u8()?;
-    if flags > 15 {
+    if flags > 31 {
         return None;
     }
     let scid = if flags & 2 == 0 { None } else { Some(Scid::new(input.u16()?)?) };
@@ -350,7 +357,8 @@ fn take_open(input: &mut ByteReader<'_>) -> Option<Open> {
         others.filter(|others| *others <= MAX_MISSIONS && (*others > 0 || flags & 8 == 0))?;
     let also_fits = (0..others).map(|_| take_text(input)).collect::<Option<_>>()?;
     let keeps_check_symbols = flags & 1 != 0;
-    Some(Open { channel, mission, also_fits, scid, opened, keeps_check_symbols, completes })
+    let file = if flags & 16 == 0 { None } else { Some(take_text(input)?) };
+    Some(Open { channel, mission, also_fits, scid, opened, keeps_check_symbols, completes, file })
 }
 
 fn put_close(close: &Close, out: &mut ByteWriter) {

@@ -6,7 +6,9 @@ mod guests;
 mod words;
 
 use doubts::doubts;
-use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
+use guests::{
+    write_folders, write_forwards, write_mirrors, write_peer, write_rules, write_streams,
+};
 use skyhaul_config::{
     CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Destination, Live, NodeConfig,
     PeerEntry, Presence, ProductEntry, ProductForm, ProductWindow, Products, Refill, SettleName,
@@ -136,7 +138,7 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         class: _,
         channel,
         forward,
-        mirror,
+        folders,
         stream,
     } = station;
     destinations.iter().try_for_each(|destination| write_destination(destination, out))?;
@@ -176,7 +178,8 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     }
     write_forwards(forward, out)?;
     let first = destinations.first().map(Destination::name).unwrap_or_default();
-    write_mirrors(first, mirror, out)?;
+    write_folders(first, &folders.dropped, out)?;
+    write_mirrors(first, &folders.mirrored, out)?;
     write_streams(first, stream, out)?;
     destinations.iter().try_for_each(|destination| {
         let peer = &destination.peer;

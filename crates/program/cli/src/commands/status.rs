@@ -1,12 +1,14 @@
 //! `skyhaul status`: shows the state of a running node.
 
 mod contacts;
+mod folders;
 mod guests;
 mod watch;
 
 use super::gaps::in_words;
 use super::node_socket::NodeArguments;
 use contacts::{CONTACTS_SHOWN, write_captured, write_received};
+use folders::write_folders;
 use guests::{write_files, write_forwards, write_mirrors, write_sinks, write_streams};
 use skyhaul_exit::Failure;
 use skyhaul_node::status::{
@@ -109,6 +111,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     station.destinations.iter().try_for_each(|destination| write_destination(destination, out))?;
     write_shared_line(station, out)?;
     write_forwards(station.forwards.as_ref(), out)?;
+    write_folders(&station.folders, out)?;
     write_mirrors(&station.mirrors, out)?;
     write_streams(&station.streams, out)?;
     write_alarms(&station.alarms, out)

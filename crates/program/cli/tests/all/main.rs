@@ -22,6 +22,7 @@ mod docs;
 mod downlinks;
 mod emulate;
 mod fallback;
+mod folders;
 mod forward;
 mod front_ends;
 mod gaps;

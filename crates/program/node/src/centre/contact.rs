@@ -372,6 +372,7 @@ impl Processing {
             station: self.station.as_str().to_owned(),
             contact: self.name(),
             also_fits: open.also_fits.clone(),
+            file: open.file.clone(),
             scid,
             opened: open.opened,
             window: None,

@@ -1,5 +1,6 @@
 //! The status board of a station: each thread puts up what it does, and status reads it.
 
+use crate::status::FolderStatus;
 use crate::status::{
     ChannelStatus, ContactCaptured, ContactForecast, DestinationStatus, ForwardsStatus, LineStatus,
     MirrorStatus, Recent, RecordingStatus, StationStatus, StoreState, StreamStatus,
@@ -30,6 +31,7 @@ struct Shown {
     contacts: Recent<ContactCaptured>,
     destinations: Vec<DestinationStatus>,
     forwards: Option<ForwardsStatus>,
+    folders: Vec<FolderStatus>,
     mirrors: Vec<MirrorStatus>,
     streams: Vec<StreamStatus>,
     spool: StoreState,
@@ -64,6 +66,18 @@ impl StationBoard {
     /// Shows the forwards.
     pub fn forwards(&self, forwards: Option<ForwardsStatus>) {
         self.shown().forwards = forwards;
+    }
+
+    /// Shows the drop folders, before they do anything.
+    pub fn folders(&self, folders: Vec<FolderStatus>) {
+        self.shown().folders = folders;
+    }
+
+    /// Changes the status of drop folder number `index`.
+    pub fn folder(&self, index: usize, change: impl FnOnce(&mut FolderStatus)) {
+        if let Some(folder) = self.shown().folders.get_mut(index) {
+            change(folder);
+        }
     }
 
     /// Shows the mirrors, before they do anything.
@@ -157,6 +171,7 @@ impl StationBoard {
         status.spool.state = shown.spool;
         status.destinations.clone_from(&shown.destinations);
         status.forwards.clone_from(&shown.forwards);
+        status.folders.clone_from(&shown.folders);
         status.mirrors.clone_from(&shown.mirrors);
         status.streams.clone_from(&shown.streams);
     }

@@ -22,6 +22,7 @@ use skyhaul_net::Clock;
 use skyhaul_records::{Open, Record};
 use skyhaul_store::{SpoolError, is_full};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -45,7 +46,30 @@ pub struct ChannelRunner {
     progress_at: Instant,
     show_at: Instant,
     /// The totals of earlier contacts.
-    before: Totals,
+    before: ChannelTotals,
+    /// The name of the file that it reads, where a folder brought it.
+    file: Option<String>,
+}
+
+/// The end of a channel's input.
+#[derive(Debug)]
+pub struct ChannelEnd {
+    /// Why it ended.
+    pub why: InputEnd,
+    /// What was captured, with what was before.
+    pub totals: ChannelTotals,
+}
+
+/// Why a channel does not read on.
+#[derive(Debug)]
+pub enum InputEnd {
+    /// The input is exhausted.
+    Exhausted,
+    /// The input failed. The contact of a folder's file is still open, and goes on when the
+    /// channel is opened again.
+    Failed(io::Error),
+    /// The station ends.
+    Stopped,
 }
 
 /// The contact that the channel is in.
@@ -58,12 +82,19 @@ struct PresentContact {
     from: Vec<u64>,
 }
 
-/// Frames of a channel since the station started.
-#[derive(Debug, Default)]
-struct Totals {
-    frames: u64,
-    corrected_symbols: u64,
-    set_aside: u64,
+/// What a channel captured since the station started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChannelTotals {
+    /// Contacts that it opened or resumed.
+    pub contacts: u64,
+    /// Good frames in those that are closed.
+    pub frames: u64,
+    /// Symbols corrected in them.
+    pub corrected_symbols: u64,
+    /// Frames set aside in them.
+    pub set_aside: u64,
+    /// Why no downlink was identified in a folder's file.
+    pub doubt: Option<String>,
 }
 
 /// The longest wait for input: the stop flag is looked at this often.
@@ -110,7 +141,8 @@ impl ChannelRunner {
             quiet: Quiet::from(clock.now()),
             progress_at: Instant::ZERO,
             show_at: Instant::ZERO,
-            before: Totals::default(),
+            before: ChannelTotals::default(),
+            file: None,
             shared,
             config,
         };
@@ -120,13 +152,21 @@ impl ChannelRunner {
         Ok(runner)
     }
 
+    /// Reads the file of a folder that has this name, after other ones in which `before` was
+    /// captured.
+    pub fn of_file(self, name: String, before: ChannelTotals) -> Self {
+        let contacts = before.contacts + self.before.contacts;
+        let before = ChannelTotals { contacts, doubt: None, ..before };
+        Self { file: Some(name), before, ..self }
+    }
+
     /// The flow of the contact that it is in.
     pub fn flow(&self) -> Option<FlowId> {
         self.contact.as_ref().map(|present| present.contact.flow())
     }
 
     /// Runs until the input is exhausted or the station ends.
-    pub fn run(mut self) {
+    pub fn run(mut self) -> ChannelEnd {
         if self.contact.is_some() && !self.inputs.is_file() {
             // A live input sent on while the station did not run: the contact ends where the
             // station ended.
@@ -135,13 +175,17 @@ impl ChannelRunner {
         while !self.shared.shutdown.is_requested() {
             let read = match self.inputs.read(self.patience()) {
                 Ok(read) => read,
+                Err(error) if self.file.is_some() => {
+                    self.flush();
+                    return self.end(ChannelState::Waiting, InputEnd::Failed(error));
+                }
                 Err(error) => {
                     self.shared.alarms.raise(
                         &format!("channel {}", self.config.name),
                         &format!("input failed ({error})"),
                     );
                     self.end_contact(After::Break);
-                    return self.show(ChannelState::Failed);
+                    return self.end(ChannelState::Failed, InputEnd::Failed(error));
                 }
             };
             match read {
@@ -150,12 +194,27 @@ impl ChannelRunner {
                 InputRead::Break => self.end_contact(After::Break),
                 InputRead::End => {
                     self.end_contact(After::Break);
-                    return self.show(ChannelState::Ended);
+                    return self.end(ChannelState::Ended, InputEnd::Exhausted);
                 }
             }
             self.keep_time();
         }
         self.stop();
+        ChannelEnd { why: InputEnd::Stopped, totals: self.before }
+    }
+
+    fn end(self, state: ChannelState, why: InputEnd) -> ChannelEnd {
+        self.show(state);
+        ChannelEnd { why, totals: self.before }
+    }
+
+    /// Raises an alarm about the input; notes a doubt about a folder's file, which is judged at its
+    /// end.
+    fn doubt(&mut self, subject: &str, reason: String) {
+        match self.file {
+            Some(_) => self.before.doubt = Some(reason),
+            None => self.shared.alarms.raise(subject, &reason),
+        }
     }
 
     fn patience(&self) -> Duration {
@@ -192,7 +251,7 @@ impl ChannelRunner {
             self.flush();
         }
         if let Some((title, doubt)) = self.inputs.doubt() {
-            self.shared.alarms.raise(&title, &doubt.to_string());
+            self.doubt(&title, doubt.to_string());
         }
         if now >= self.show_at {
             self.show_at = now + SHOW;
@@ -222,9 +281,8 @@ impl ChannelRunner {
                     );
                 }
                 CaptureEvent::Unidentified(reason) if self.inputs.has_heard() => {
-                    self.shared
-                        .alarms
-                        .raise(&format!("channel {}", self.config.name), &reason.to_string());
+                    let subject = format!("channel {}", self.config.name);
+                    self.doubt(&subject, reason.to_string());
                 }
                 CaptureEvent::Changed { at, .. } => self.change(at),
                 CaptureEvent::OtherDownlink(other) => self.report_other_mission(&other),
@@ -261,6 +319,7 @@ impl ChannelRunner {
             opened,
             keeps_check_symbols: self.config.keep_check_symbols,
             completes: None,
+            file: self.file.clone(),
         };
         let route = self.shared.routing.route_of(&self.config.name, &identified.mission);
         let flow = loop {
@@ -293,9 +352,12 @@ impl ChannelRunner {
         };
         self.shared.alarms.clear("cannot open a contact");
         let (format, from) = (identified.format, self.inputs.capture_from());
-        let position =
-            ChannelPosition::Open { from: from.clone(), format, flow, open: open.clone() };
-        self.remember(&position);
+        self.remember(&ChannelPosition::Open {
+            from: from.clone(),
+            format,
+            flow,
+            open: open.clone(),
+        });
         // Time spent waiting for disk space does not count as silence of the input.
         self.quiet.heard(self.clock.now());
         tracing::info!(
@@ -304,14 +366,7 @@ impl ChannelRunner {
             flow = flow.0,
             "contact opened"
         );
-        if !identified.also_fits.is_empty() {
-            let others = identified.also_fits.join(", ");
-            tracing::warn!(
-                channel = %self.config.name,
-                others,
-                "other missions match too; set the channel's `mission` if this one is wrong"
-            );
-        }
+        warn_of_others(&self.config, &identified.also_fits);
         let to = self.shared.routing.names(&route);
         if to.is_empty() {
             tracing::warn!(
@@ -324,6 +379,7 @@ impl ChannelRunner {
             CapturedContact::new(flow, &open, &identified.mission, format, None).going_to(to);
         contact.record(now, &Record::Open(open.clone()));
         self.contact = Some(PresentContact { contact, open, from });
+        self.before.contacts += 1;
     }
 
     /// Saves a position, and waits for disk space as long as the station runs: from an earlier
@@ -369,6 +425,7 @@ impl ChannelRunner {
             .going_to(self.shared.routing.names(&route));
         contact.record(now, &Record::Resumed(head.position));
         self.contact = Some(PresentContact { contact, open, from });
+        self.before.contacts += 1;
         if self.inputs.is_file() {
             self.inputs.resume(&head, mission, format);
         }
@@ -490,5 +547,16 @@ impl ChannelRunner {
             shown.set_aside =
                 self.before.set_aside + contact.map_or(0, |contact| contact.set_aside);
         });
+    }
+}
+
+/// Logs the other missions that fit the downlink.
+fn warn_of_others(config: &skyhaul_config::Channel, others: &[String]) {
+    if !others.is_empty() {
+        tracing::warn!(
+            channel = %config.name,
+            others = others.join(", "),
+            "other missions match too; set the channel's `mission` if this one is wrong"
+        );
     }
 }

@@ -62,6 +62,7 @@ impl CapturedContact {
         let shown = ContactCaptured {
             flow: flow.0,
             channel: open.channel.clone(),
+            file: open.file.clone(),
             mission: mission.name().to_owned(),
             scid: open.scid.map(Scid::value),
             opened: Some(open.opened.to_string()),
@@ -257,6 +258,7 @@ mod tests {
             opened,
             keeps_check_symbols: false,
             completes: None,
+            file: None,
         };
         for (layout, len) in
             [(InputLayout::Frames, 1113), (InputLayout::Bits, 1117), (InputLayout::Cadus, 1117)]

@@ -122,6 +122,10 @@ impl InputSource {
                     rate.map(|rate| Pace { rate, started: clock.now(), played: ByteCount::ZERO });
                 Kind::File { file, pace, steps }
             }
+            Input::Folder => {
+                let what = "a folder's files are read one by one";
+                return Err(Fault::configuration(what, input, "name the channel in a [[folder]]"));
+            }
             Input::Stdin => {
                 // Not through the standard library's buffer: `poll` does not see bytes that wait
                 // there.

@@ -106,6 +106,16 @@ impl Memo {
         self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     }
 
+    /// The flow of the contact that it is in, as of the position saved last.
+    pub fn flow(&self) -> Option<FlowId> {
+        match self.recall() {
+            ChannelPosition::Between(_) => None,
+            ChannelPosition::Open { flow, .. } | ChannelPosition::Closing { flow, .. } => {
+                Some(flow)
+            }
+        }
+    }
+
     /// The position saved last; the input's start where there is none, or the file is damaged.
     pub fn recall(&self) -> ChannelPosition {
         fs::read(&self.path)
@@ -172,6 +182,7 @@ mod tests {
             opened: Utc::from_micros(1_733_507_806_000_000),
             keeps_check_symbols: false,
             completes: None,
+            file: None,
         };
         let flow = FlowId(7);
         for place in [

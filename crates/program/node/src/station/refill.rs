@@ -350,6 +350,7 @@ impl RefillRunner {
             opened,
             keeps_check_symbols: keeps,
             completes: Some(ask.contact),
+            file: None,
         };
         let flow = match shared.open_flow(clock.utc(), &shared.routing.route_to(self.asking)) {
             Ok(flow) => flow,

@@ -85,7 +85,8 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         (before.sync != new.sync, "[sync]"),
         (refill(before) != refill(new), "[refill] (beyond `class` and `priority`)"),
         (before.forward != new.forward, "[[forward]]"),
-        (before.mirror != new.mirror, "[[mirror]]"),
+        (before.folders.dropped != new.folders.dropped, "[[folder]]"),
+        (before.folders.mirrored != new.folders.mirrored, "[[mirror]]"),
         (before.stream != new.stream, "[[stream]]"),
     ]
     .into_iter()

@@ -1,6 +1,7 @@
 //! The status as data.
 
 use super::delivery::DeliveryStatus;
+use super::folders::FolderStatus;
 use super::gaps::GapCounts;
 use super::guests::{FilesStatus, ForwardsStatus, MirrorStatus, StreamStatus, StreamsStatus};
 use super::inputs::{InputFrames, InputStatus};
@@ -46,6 +47,9 @@ pub struct StationStatus {
     /// Applications that share the session; none where nothing is forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwards: Option<ForwardsStatus>,
+    /// Folders whose files are handed over, in the order of the configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<FolderStatus>,
     /// Folders that the centre gets, in the order of the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirrors: Vec<MirrorStatus>,
@@ -157,6 +161,9 @@ pub struct ContactCaptured {
     pub flow: u32,
     /// The input.
     pub channel: String,
+    /// The file that it was read from, where a folder brought it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// The mission.
     pub mission: String,
     /// The names of the destinations that it goes to.

@@ -69,6 +69,7 @@ fn assemble(
             station: heard.station.to_owned(),
             contact: format!("{}-{}", heard.station, heard.opened),
             also_fits: Vec::new(),
+            file: None,
             scid,
             opened: at(heard.opened),
             window: None,

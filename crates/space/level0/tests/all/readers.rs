@@ -84,6 +84,7 @@ fn contact(mission: &Mission) -> ContactInfo {
         scid: mission.scids()[0],
         opened: start(),
         also_fits: Vec::new(),
+        file: None,
         window: None,
     }
 }

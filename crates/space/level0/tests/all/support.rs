@@ -186,6 +186,7 @@ pub fn contact() -> ContactInfo {
         scid: Scid::new(157).unwrap(),
         opened: Utc::from_day(DAY, Duration::from_secs(3_600)),
         also_fits: Vec::new(),
+        file: None,
         window: None,
     }
 }

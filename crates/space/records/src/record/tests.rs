@@ -136,8 +136,9 @@ fn any_frame() -> impl Strategy<Value = Record> {
 fn any_record() -> impl Strategy<Value = Record> {
     let others = proptest::collection::vec("[a-z0-9-]{1,32}", 0..4);
     let ids = (proptest::option::of(any::<u16>()), proptest::option::of(any::<u32>()));
-    let open = (".{0,20}", ".{0,90}", others, ids, any::<u32>(), any::<bool>()).prop_map(
-        |(channel, mission, also_fits, (scid, completes), opened, keeps_check_symbols)| {
+    let bits = (any::<bool>(), proptest::option::of(".{0,20}"));
+    let open = (".{0,20}", ".{0,90}", others, ids, any::<u32>(), bits).prop_map(
+        |(channel, mission, also_fits, (scid, completes), opened, (keeps_check_symbols, file))| {
             let opened = Utc::from_micros(i64::from(opened));
             let scid = scid.and_then(Scid::new);
             let completes = completes.map(FlowId);
@@ -149,6 +150,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 opened,
                 keeps_check_symbols,
                 completes,
+                file,
             })
         },
     );

@@ -121,8 +121,9 @@ fn unused(station: &StationConfig) -> Vec<String> {
         }
     }
     if station.channel.is_empty() {
-        let sends =
-            !station.forward.is_empty() || !station.mirror.is_empty() || !station.stream.is_empty();
+        let sends = !station.forward.is_empty()
+            || !station.folders.mirrored.is_empty()
+            || !station.stream.is_empty();
         if !sends && !takes_others {
             found.push("the destinations: the node has nothing to send".to_owned());
         }

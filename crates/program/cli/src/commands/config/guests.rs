@@ -2,7 +2,8 @@
 
 use super::words::spoken;
 use skyhaul_config::{
-    FilesEntry, ForwardEntry, ForwardRules, MirrorEntry, PeerEntry, StreamEntry, StreamsEntry,
+    AfterHandover, FilesEntry, FolderEntry, ForwardEntry, ForwardRules, MirrorEntry, PeerEntry,
+    StreamEntry, StreamsEntry,
 };
 use skyhaul_forward::{Entrance, Forward, What};
 use std::io::{self, Write};
@@ -45,6 +46,29 @@ pub fn write_rules(
             let rules: Vec<String> = rules.0.iter().map(ToString::to_string).collect();
             writeln!(out, "  allows     {name} to have this node {what} {}", rules.join(", "))?;
         }
+    }
+    Ok(())
+}
+
+/// The drop folders, whose files go to the centre of this name.
+pub fn write_folders(centre: &str, folders: &[FolderEntry], out: &mut dyn Write) -> io::Result<()> {
+    for entry in folders {
+        let becomes = match (&entry.channel, &entry.into) {
+            (Some(channel), _) => format!("contacts of channel {channel}"),
+            (None, Some(into)) if !into.0.is_here() => format!("files in {} at {centre}", into.0),
+            (None, _) => format!("files in the folder there at {centre}"),
+        };
+        let done = match &entry.done {
+            AfterHandover::Keep => "then kept".to_owned(),
+            AfterHandover::Delete => "then deleted".to_owned(),
+            AfterHandover::Move(dir) => format!("then moved to {}", dir.display()),
+        };
+        let (path, quiet) = (entry.path.display(), spoken(entry.quiet));
+        writeln!(
+            out,
+            "  hands over {path}: each file once as {becomes} when it stood still for {quiet}, \
+            {done}"
+        )?;
     }
     Ok(())
 }

@@ -106,6 +106,7 @@ fn give(
         station: source.station.clone(),
         contact: source.name(),
         also_fits: source.open.also_fits.clone(),
+        file: source.open.file.clone(),
         scid: source.open.scid.unwrap_or(scid),
         opened: source.open.opened,
         window: None,

@@ -1,0 +1,29 @@
+//! The drop folders of a node.
+
+use super::megabytes;
+use skyhaul_node::status::{FolderState, FolderStatus};
+use std::io::{self, Write};
+
+/// The drop folders, where there are any.
+pub fn write_folders(folders: &[FolderStatus], out: &mut dyn Write) -> io::Result<()> {
+    for folder in folders {
+        let FolderStatus { name, path, becomes, waiting, handed, set_aside, remembered, .. } =
+            folder;
+        let state = match folder.state {
+            FolderState::Waiting => "waits for files to be whole",
+            FolderState::Busy => "hands over",
+            FolderState::Done => "has nothing to hand over",
+            FolderState::Failed => "failed",
+        };
+        let current = folder.current.as_ref().map_or(String::new(), |name| format!(" {name}"));
+        let reason = folder.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
+        writeln!(
+            out,
+            "  folder   {name} ({path}, as {becomes}) {state}{current}{reason}\n           \
+            {handed} handed over, {}; {waiting} waiting, {set_aside} set aside, {remembered} \
+            remembered",
+            megabytes(folder.bytes)
+        )?;
+    }
+    Ok(())
+}
