@@ -298,9 +298,9 @@ impl Flows {
     /// the newest of those, as far as there is room for half of all.
     fn begin_with_kept(&mut self, begun: Cursor, kept: &BTreeMap<FlowId, KeptFlow>) {
         for (id, flow) in kept.iter().rev() {
-            let gone = flow.whole_from;
             if let Some(known) = self.table.live.get_mut(id) {
-                let gone = if known.cursors.is_end_unknown() { Seq::FINISHED } else { gone };
+                let is_end_unknown = known.cursors.is_end_unknown();
+                let gone = if is_end_unknown { Seq::FINISHED } else { flow.gone(known.next) };
                 known.cursors.add(Cursor { gone, ..begun });
             } else if self.table.live.len() < MAX_LIVE_FLOWS / 2 {
                 // Its last records may have gone before the first: more of it may be elsewhere.
@@ -322,7 +322,7 @@ impl Flows {
         let mut is_behind = false;
         let gone = match kept {
             _ if state.cursors.is_end_unknown() => Seq::FINISHED,
-            Some(kept) => kept.whole_from,
+            Some(kept) => kept.gone(state.next),
             None => state.next,
         };
         let list: Vec<Cursor> = known
@@ -347,6 +347,14 @@ pub(super) struct KeptFlow {
     /// From here on up to the last none is missing.
     pub whole_from: Seq,
     pub last: Seq,
+}
+
+impl KeptFlow {
+    /// Below this place records are not here any more, of a flow that goes on with `next`. Its last
+    /// ones may have gone before earlier ones, which lie beside records of other flows.
+    fn gone(&self, next: Seq) -> Seq {
+        if self.last.next() < next { next } else { self.whole_from }
+    }
 }
 
 /// A flow of which nothing was said, open, from its first record on.

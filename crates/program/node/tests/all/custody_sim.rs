@@ -79,6 +79,13 @@ fn what_had_gone_before_a_destination_was_added_is_no_damage() {
     run(|seed| Several::new(seed).run(), 43);
 }
 
+/// The last records of a contact had gone before earlier ones, which lay beside records of another:
+/// a destination that began with what was kept was told that the disk had lost them.
+#[test]
+fn the_end_of_a_contact_that_had_gone_before_a_destination_was_added_is_no_damage() {
+    run(|seed| Several::new(seed).run(), 1_845);
+}
+
 /// It had more of a contact than the spool had kept, which took that for another copy of itself.
 #[test]
 fn a_destination_that_is_added_again_may_have_more_than_what_is_kept() {
