@@ -280,7 +280,7 @@ impl Session {
         if let Some(line) = &mut self.multipath.sender.sharing.line
             && room == PathRoom::None
         {
-            line.has_no_room(path);
+            line.has_no_room(now, path);
         }
         if self.is_open() {
             self.waits.filled(now, room, &self.multipath);

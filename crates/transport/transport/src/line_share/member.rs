@@ -141,9 +141,9 @@ impl LineMember {
     }
 
     /// A path has no room.
-    pub(crate) fn has_no_room(&mut self, id: PathId) {
+    pub(crate) fn has_no_room(&mut self, now: Instant, id: PathId) {
         if let Some(path) = self.paths.get(&id)
-            && self.line.lock().has_no_room(self.seat, path.index) == Withdrawn::Yes
+            && self.line.lock().has_no_room(now, self.seat, path.index) == Withdrawn::Yes
         {
             self.withdrawn = Withdrawn::Yes;
         }

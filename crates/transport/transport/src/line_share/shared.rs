@@ -288,15 +288,20 @@ impl SharedLine {
     }
 
     /// The session has no room on `path` now. It keeps its turn for a while where a rate is
-    /// declared.
-    pub(super) fn has_no_room(&mut self, seat: Seat, path: LinePathIndex) -> Withdrawn {
+    /// declared; where that while is over already, those that were asked before it may go on.
+    pub(super) fn has_no_room(
+        &mut self,
+        now: Instant,
+        seat: Seat,
+        path: LinePathIndex,
+    ) -> Withdrawn {
         if self.paths[path.0].ceiling.is_none() || self.wishes(seat, path).is_empty() {
             return self.withdraw(seat, path);
         }
-        if let Some(occupant) = self.occupant(seat) {
-            *slot(&mut occupant.roomless, path.0) = true;
-        }
-        Withdrawn::No
+        let keeps_turn = self.waits_for_room(now, path) || self.users(path) < 2;
+        let Some(occupant) = self.occupant(seat) else { return Withdrawn::No };
+        let had_none = core::mem::replace(slot(&mut occupant.roomless, path.0), true);
+        if had_none || keeps_turn { Withdrawn::No } else { Withdrawn::Yes }
     }
 
     /// The session has nothing to send on `path` now.

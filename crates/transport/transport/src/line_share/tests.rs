@@ -295,6 +295,30 @@ fn questions() -> impl Strategy<Value = Vec<(u8, u64, u64)>> {
     proptest::collection::vec((any::<u8>(), 0u64..3_000, 40u64..9_000), 1..300)
 }
 
+/// Regression: it lost its room at the very moment at which the others had waited long enough for
+/// it, and they, asked before it, were not asked again until it was back.
+#[test]
+fn a_session_that_loses_its_room_when_its_turn_is_over_does_not_stop_the_line() {
+    let mut together = Together::new(NESTED, LINE);
+    for (leaf, size, mbps, from, blocked) in [
+        ("live", 2_004, None, 86, (0, 0)),
+        ("products", 266, None, 14, (4, 105)),
+        ("bulk", 1_556, None, 87, (0, 0)),
+        ("live", 5_837, Some(7), 6, (720, 764)),
+        ("level0", 413, None, 71, (618, 762)),
+    ] {
+        let load = Load { size, rate: mbps.map(Rate::from_mbps), from, ..Load::of(leaf) };
+        together.join([load]).blocked = blocked;
+    }
+    together.join([Load::of("level0")]);
+    together.run(800);
+    // The line saves 20 ms at most of what nobody sends.
+    for begin in (0..780).step_by(10) {
+        let sum = together.packets((begin, begin + 20));
+        assert!(sum > LINE.scaled(3, 4), "{sum} from {begin} ms on");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -192,7 +192,7 @@ impl Participant {
             }
         }
         if room == 0 {
-            self.member.has_no_room(PATH);
+            self.member.has_no_room(now, PATH);
             if self.tree.leaves().all(|(leaf, _)| !self.has(now, leaf)) {
                 self.member.rest();
             }
