@@ -246,6 +246,7 @@ fn process(arrivals: &mut Arrivals, folder: Folder<'_>, spent: &mut Spent) -> Ve
         scid: Scid::from_bits(157),
         opened: time(0),
         window: None,
+        file: None,
     };
     let mut processor = ContactProcessor::new(&mission, contact, Limits::default(), folder);
     let (mut serials, mut packets) = (Vec::new(), Vec::new());

@@ -1,5 +1,6 @@
 //! `skyhaul emulate`: an emulated long line for UDP, without root.
 
+use super::signals::stop_flag;
 use skyhaul_emulator::proxy::{
     DirectionCounters, LinkProxy, ProxyConfig, ProxyCounters, ProxyError,
 };
@@ -10,8 +11,6 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// The arguments of `skyhaul emulate`.
 #[derive(clap::Args)]
@@ -79,17 +78,7 @@ struct LineFlags {
 pub fn run(command: &EmulateCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let config = config(command)?;
     let to = config.to;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
-            Failure::io(
-                "signal handlers cannot be installed",
-                "this process",
-                "start it again",
-                source,
-            )
-        })?;
-    }
+    let stop = stop_flag()?;
     let mut proxy = LinkProxy::bind(config).map_err(|error| refused(&error))?;
     if !command.json {
         writeln!(out, "proxying {} to {to}", proxy.local_addr())?;

@@ -353,7 +353,7 @@ fn a_port_without_a_serving_end_refuses_a_call_over_tcp_at_once() {
 }
 
 #[test]
-fn the_far_end_counts_the_senders_of_each_class_separately() {
+fn perf_counts_the_bytes_of_each_class_separately() {
     let here = Path::new(".");
     let serving = Serving::start(&["--insecure-test", "--once"], here);
     let classes = [

@@ -118,14 +118,7 @@ impl Feeder {
 
     /// How a contact with this label is sent.
     pub fn delivery(&self, flow: FlowId, label: &ContactLabel) -> Delivery {
-        delivery_of(&self.sharing, Some(label), self.age(flow))
-    }
-
-    fn age(&self, flow: FlowId) -> ContactAge {
-        match self.behind.contains(&flow) {
-            true => ContactAge::Backlog,
-            false => ContactAge::Live,
-        }
+        delivery_of(&self.sharing, Some(label), ContactAge::of(flow, &self.behind))
     }
 
     /// The block after the last one of a flow that the session took.
@@ -169,10 +162,7 @@ impl Feeder {
         };
         self.lanes = ways.into_iter().map(lane).collect();
         for (flow, known) in &mut self.flows {
-            let age = match self.behind.contains(flow) {
-                true => ContactAge::Backlog,
-                false => ContactAge::Live,
-            };
+            let age = ContactAge::of(*flow, &self.behind);
             let delivery = delivery_of(&self.sharing, known.label.as_ref(), age);
             known.lane = lane_of(&self.lanes, delivery);
         }
@@ -292,7 +282,7 @@ impl Feeder {
 
     /// The lane of the flow that an item is of.
     fn meet(&mut self, flow: FlowId, item: &SpoolItem) -> usize {
-        let age = self.age(flow);
+        let age = ContactAge::of(flow, &self.behind);
         let (lanes, sharing) = (&self.lanes, &self.sharing);
         let known = self.flows.entry(flow).or_insert_with(|| {
             let label = match item {
@@ -355,6 +345,12 @@ impl Feeder {
 enum ContactAge {
     Live,
     Backlog,
+}
+
+impl ContactAge {
+    fn of(flow: FlowId, behind: &BTreeSet<FlowId>) -> Self {
+        if behind.contains(&flow) { Self::Backlog } else { Self::Live }
+    }
 }
 
 /// How a contact is sent: as its label says, the usual way where that is not known, and behind live

@@ -34,16 +34,8 @@ impl Reload {
             .and_then(|missions| check_missions(&new, &missions))
             .map_err(|fault| fault.to_string())?;
         let waits = unchangeable(&self.before, &new);
-        let has_other_routes = self.before.subscription != new.subscription;
-        // The destinations stay as they are, with what is new of the rest.
-        let mut adopted = new.clone();
-        adopted.destinations.clone_from(&self.before.destinations);
-        for before in &mut adopted.destinations {
-            if let Some(new) = new.destinations.iter().find(|new| new.name() == before.name()) {
-                before.entry.catch_up_class.clone_from(&new.entry.catch_up_class);
-                before.entry.catch_up_after = new.entry.catch_up_after;
-            }
-        }
+        let adopted = adoptable(&self.before, &new);
+        let has_other_routes = self.before.subscription != adopted.subscription;
         let change = |(place, destination): (usize, &Destination)| UplinkChange {
             paths: adopted.paths_to(destination.name()),
             sharing: adopted.sharing(place),
@@ -54,7 +46,7 @@ impl Reload {
         let said = said.map_err(|fault| fault.to_string())?;
         shared.routing.adopt(&adopted);
         self.before.destinations = adopted.destinations;
-        self.before.subscription = new.subscription;
+        self.before.subscription = adopted.subscription;
         self.before.path = new.path;
         self.before.class = new.class;
         self.before.line.policy = new.line.policy;
@@ -68,6 +60,24 @@ impl Reload {
     }
 }
 
+/// The new configuration as far as the node can have it without a restart: its destinations stay,
+/// but for the keys of their backlog. Where others are declared, the subscriptions stay too: they
+/// may name destinations that are not there yet, and such contacts would go nowhere.
+fn adoptable(before: &StationConfig, new: &StationConfig) -> StationConfig {
+    let mut adopted = new.clone();
+    adopted.destinations.clone_from(&before.destinations);
+    for kept in &mut adopted.destinations {
+        if let Some(new) = new.destinations.iter().find(|new| new.name() == kept.name()) {
+            kept.entry.catch_up_class.clone_from(&new.entry.catch_up_class);
+            kept.entry.catch_up_after = new.entry.catch_up_after;
+        }
+    }
+    if fixed(before) != fixed(new) {
+        adopted.subscription.clone_from(&before.subscription);
+    }
+    adopted
+}
+
 /// The keys that differ and need a restart.
 fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     let line = |config: &StationConfig| {
@@ -79,7 +89,10 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     let mut found: Vec<String> = [
         (before.missions != new.missions, "`missions`"),
         (before.node != new.node, "[node]"),
-        (fixed(before) != fixed(new), "[[destination]] or its [[peer]]"),
+        (
+            fixed(before) != fixed(new),
+            "[[destination]] or its [[peer]], and [[subscription]] with it",
+        ),
         (line(before) != line(new), "`rate`, `mtu` or `controller` in [line]"),
         (before.spool != new.spool, "[spool]"),
         (before.sync != new.sync, "[sync]"),
@@ -133,6 +146,29 @@ mod tests {
 
     fn station(text: &str) -> StationConfig {
         *skyhaul_config::parse(text, "/etc/node.toml".as_ref()).unwrap().station.unwrap()
+    }
+
+    /// Regression: contacts of a subscription to a destination that waits for a restart went
+    /// nowhere until then.
+    #[test]
+    fn subscriptions_wait_for_a_restart_together_with_destinations() {
+        let key = "f".repeat(64);
+        let other = format!(
+            "{STATION}[[peer]]\nname = \"d\"\naddresses = [\"192.0.2.2:4700\"]\nfingerprints = \
+            [\"SHA256:{key}\"]\n[[destination]]\nto = \"node:d\"\n[[subscription]]\nof = \
+            \"contacts\"\nto = [\"d\"]\n"
+        );
+        let (before, new) = (station(STATION), station(&other));
+        let label = skyhaul_config::ContactLabel {
+            station: "s".to_owned(),
+            channel: "x".to_owned(),
+            mission: "aqua".to_owned(),
+        };
+        assert_eq!(new.route(&label).to, [1]);
+        assert_eq!(adoptable(&before, &new).route(&label).to, [0], "as before");
+        assert!(unchangeable(&before, &new)[0].contains("[[subscription]]"));
+        let own = station(&format!("{STATION}[[subscription]]\nof = \"contacts\"\nto = []\n"));
+        assert!(adoptable(&before, &own).route(&label).to.is_empty(), "at once");
     }
 
     #[test]

@@ -50,6 +50,7 @@ impl Uplinks {
         order: StationOrder,
     ) -> Result<String, Fault> {
         let mut served = Served { manager, guests: &mut self.guests };
+        let changes_paths = !matches!(order, StationOrder::Hint(..));
         let outcome = match order {
             StationOrder::Add(path)
                 if path.remote.is_some() && path.destination.is_none() && self.list.len() > 1 =>
@@ -66,8 +67,8 @@ impl Uplinks {
                         names.get(place).is_some_and(|name| name == only.as_str())
                     })
                 };
-                let mut to = self.list.iter_mut().enumerate().filter(|(place, _)| is_to(*place));
-                first_of(to.by_ref().map(|(_, uplink)| uplink.orders().add_path((*path).clone())))
+                let to = self.list.iter_mut().enumerate().filter(|(place, _)| is_to(*place));
+                first_of(to.map(|(_, uplink)| uplink.orders().add_path((*path).clone())))
             }
             StationOrder::Remove(name) => first_of(
                 self.list
@@ -93,7 +94,7 @@ impl Uplinks {
                 Some(Ok(said.join("; ")))
             }
         };
-        for uplink in &mut self.list {
+        for uplink in self.list.iter_mut().filter(|_| changes_paths) {
             uplink.orders().ordered(now, &mut served);
         }
         outcome.unwrap_or_else(|| Err(self.no_such_path()))
