@@ -16,8 +16,8 @@ section! {
     "[[subscription]]" SubscriptionEntry checked by SubscriptionEntry::check {
         /// What is subscribed to: `contacts`.
         of: ItemKind => required,
-        /// The names of the destinations; `[]` is none: such contacts are captured and not sent.
-        /// Shadows need not be named. Default: every destination.
+        /// The names of the destinations; `[]` is none: such contacts are captured and not sent,
+        /// whatever later subscriptions say. Shadows get them. Default: every destination.
         to: Vec<Name> => optional,
         /// Only contacts of these missions, by the names in the mission files. Default: all.
         mission: Vec<String> => optional,
@@ -166,7 +166,12 @@ impl SubscriptionEntry {
         stations
             && within(self.channel.as_ref(), other.channel.as_ref())
             && within(self.mission.as_ref(), other.mission.as_ref())
-            && within(self.to.as_ref(), other.to.as_ref())
+            && (self.is_to_nobody() || within(self.to.as_ref(), other.to.as_ref()))
+    }
+
+    /// Whether the contacts that it takes are not sent.
+    fn is_to_nobody(&self) -> bool {
+        self.to.as_ref().is_some_and(Vec::is_empty)
     }
 }
 
@@ -182,9 +187,11 @@ pub(super) fn deciding<'a>(
     label: &ContactLabel,
     own: &str,
 ) -> Option<&'a SubscriptionEntry> {
-    let is_shadow = destination.entry.shadow;
-    let mut found = subscriptions.iter().filter(|entry| entry.takes(label, own));
-    found.find(|entry| entry.is_to(destination) || is_shadow)
+    let mut taking = subscriptions.iter().filter(|entry| entry.takes(label, own));
+    if destination.entry.shadow {
+        return taking.next();
+    }
+    taking.find(|entry| entry.is_to(destination) || entry.is_to_nobody())
 }
 
 /// Where the contacts with this label go, from the node `own`.
@@ -202,7 +209,7 @@ pub(super) fn route(
         return ContactRoute { settle: SettleName::All, to };
     }
     let (mut to, mut settle) = (Vec::new(), SettleName::Any);
-    for entry in &taking {
+    for entry in taking.iter().take_while(|entry| !entry.is_to_nobody()) {
         let named: Vec<usize> = match &entry.to {
             None => (0..destinations.len()).collect(),
             Some(names) => names

@@ -129,3 +129,24 @@ fn what_names_nothing_or_decides_nothing_is_refused_with_the_line() {
     let nowhere = station(&format!("{subscription}to = []\n"));
     assert_eq!(nowhere.route(&label("station-1", "x", "aqua")).to, [2], "the shadow alone");
 }
+
+#[test]
+fn a_subscription_to_nobody_keeps_later_ones_from_its_contacts() {
+    let config = station(
+        "[[subscription]]\nof = \"contacts\"\nmission = [\"aqua\"]\nto = \
+        []\n[[subscription]]\nof = \"contacts\"\nto = [\"oper\"]\n",
+    );
+    assert_eq!(config.route(&label("station-1", "x", "aqua")).to, [2], "the shadow alone");
+    assert_eq!(config.route(&label("station-1", "x", "jpss")).to, [0, 2]);
+    let before = station(
+        "[[subscription]]\nof = \"contacts\"\nto = [\"oper\"]\n[[subscription]]\nof = \
+        \"contacts\"\nto = []\n",
+    );
+    assert_eq!(before.route(&label("station-1", "x", "aqua")).to, [0, 2], "the first decides");
+    let hidden = node(
+        "[[subscription]]\nof = \"contacts\"\nto = []\n[[subscription]]\nof = \"contacts\"\nto = \
+        [\"oper\"]\n",
+    );
+    let hidden = hidden.unwrap_err().to_string();
+    assert!(hidden.contains("subscription 2 has no effect"), "{hidden}");
+}
