@@ -47,6 +47,7 @@ pub enum DisturbedRuns {
 pub struct QuietWatch {
     pub policy: DisturbedRuns,
     clock: Clock,
+    usage: Box<dyn Fn() -> Result<Usage, Gone>>,
     /// For repeating, in the whole comparison.
     left: Cell<Duration>,
 }
@@ -127,7 +128,12 @@ impl core::fmt::Display for Disturbance {
 impl QuietWatch {
     /// Of runs that take `planned` in all.
     pub fn new(policy: DisturbedRuns) -> Self {
-        Self { policy, clock: Clock::start(), left: Cell::new(Duration::ZERO) }
+        Self {
+            policy,
+            clock: Clock::start(),
+            usage: Box::new(Usage::now),
+            left: Cell::new(Duration::ZERO),
+        }
     }
 
     /// Gives the time for repeating: a share of what all runs are to take.
@@ -137,9 +143,9 @@ impl QuietWatch {
 
     /// What others take while nothing of ours runs.
     pub fn look(&self) -> Result<Disturbance, Gone> {
-        let before = Usage::now()?;
+        let before = (self.usage)()?;
         pause(LOOK);
-        Ok(Usage::now()?.since(&before))
+        Ok((self.usage)()?.since(&before))
     }
 
     /// Runs `attempt`, and repeats it while other programs disturb it. Returns the result of the
@@ -154,12 +160,12 @@ impl QuietWatch {
         conditions.begin();
         let mut best: Option<(Disturbance, Result<T, Gone>)> = None;
         for repeats in 0..=REPEATS {
-            let (before, begun) = (Usage::now()?, self.clock.now());
+            let (before, begun) = ((self.usage)()?, self.clock.now());
             let outcome = attempt();
             if matches!(outcome, Err(Gone::Interrupted)) {
                 return outcome;
             }
-            let (met, took) = (Usage::now()?.since(&before), self.clock.now().since(begun));
+            let (met, took) = ((self.usage)()?.since(&before), self.clock.now().since(begun));
             if repeats > 0 {
                 conditions.repeated += 1;
                 self.left.set(self.left.get().saturating_sub(took));
@@ -181,11 +187,11 @@ impl QuietWatch {
     }
 
     /// Waits until others leave the machine alone, no longer than a run takes and than there is
-    /// time for.
+    /// time for. A look must fit into that.
     fn await_quiet(&self, stop: &AtomicBool, most: Duration) -> Result<(), Gone> {
         let begun = self.clock.now();
         let limit = most.min(self.left.get().saturating_sub(most));
-        while self.clock.now().since(begun) < limit {
+        while self.clock.now().since(begun) + LOOK <= limit {
             if stop.load(Ordering::Relaxed) {
                 return Err(Gone::Interrupted);
             }
@@ -315,6 +321,7 @@ const LOOK: Duration = Duration::from_secs(2);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
 
     fn usage(machine: &str, own: u64) -> Usage {
         let process =
@@ -376,27 +383,51 @@ mod tests {
         assert_eq!((&json["foreign"]["median"], &json["repeated"]), (&json!(0.02), &json!(2)));
     }
 
-    /// The result of attempts with these shares of foreign time, and the number of attempts.
-    fn attempts(policy: DisturbedRuns, planned: Duration) -> (u32, Conditions) {
-        let stop = AtomicBool::new(false);
-        let watch = QuietWatch::new(policy);
+    /// Runs one attempt after the other, of which others have these shares of the processors.
+    /// Returns the number of the attempt whose result counts.
+    fn attempts(policy: DisturbedRuns, foreign: &[u64], planned: Duration) -> (u32, Conditions) {
+        let shares = RefCell::new(foreign.to_vec().into_iter());
+        let machine = RefCell::new(usage("cpu  0 0 0 0 0 0 0 0 0 0", 0));
+        let is_begin = Cell::new(false);
+        let watch = QuietWatch {
+            // Each attempt asks before it and behind it, and takes 1,000 ticks.
+            usage: Box::new(move || {
+                is_begin.set(!is_begin.get());
+                let mut machine = machine.borrow_mut();
+                if !is_begin.get() {
+                    machine.whole += 1_000;
+                    machine.busy += shares.borrow_mut().next().expect("no more attempts");
+                }
+                Ok(*machine)
+            }),
+            ..QuietWatch::new(policy)
+        };
         watch.plan(planned);
         let (mut conditions, mut ran) = (Conditions::default(), 0);
-        let outcome = watch.run(&stop, "mine", &mut conditions, || {
+        let counts = watch.run(&AtomicBool::new(false), "mine", &mut conditions, || {
             ran += 1;
-            Ok(())
+            Ok(ran)
         });
-        assert_eq!(outcome, Ok(()));
-        (ran, conditions)
+        assert_eq!((conditions.runs(), conditions.repeated), (1, ran - 1));
+        (counts.unwrap(), conditions)
     }
 
     #[test]
-    fn runs_are_counted_and_a_disturbed_one_is_not_repeated_if_it_is_accepted() {
-        let (ran, conditions) = attempts(DisturbedRuns::Take, Duration::from_secs(10));
-        assert_eq!((ran, conditions.runs(), conditions.repeated), (1, 1, 0));
-        let (ran, conditions) = attempts(DisturbedRuns::Repeat, Duration::from_secs(10));
-        assert_eq!((ran, conditions.runs()), (conditions.repeated + 1, 1));
-        assert!(ran <= REPEATS + 1);
+    fn a_disturbed_run_is_repeated_and_the_least_disturbed_counts() {
+        let planned = Duration::from_secs(10);
+        let (counts, conditions) = attempts(DisturbedRuns::Repeat, &[400, 20], planned);
+        assert_eq!((counts, conditions.repeated, conditions.disturbed()), (2, 1, 0));
+        let (counts, conditions) = attempts(DisturbedRuns::Repeat, &[400, 300, 350], planned);
+        assert_eq!((counts, conditions.repeated, conditions.disturbed()), (2, 2, 1));
+        let (counts, conditions) = attempts(DisturbedRuns::Repeat, &[20], planned);
+        assert_eq!((counts, conditions.repeated, conditions.disturbed()), (1, 0, 0));
+    }
+
+    #[test]
+    fn a_disturbed_run_is_not_repeated_if_it_is_accepted() {
+        let planned = Duration::from_secs(10);
+        let (counts, conditions) = attempts(DisturbedRuns::Take, &[400], planned);
+        assert_eq!((counts, conditions.repeated, conditions.disturbed()), (1, 0, 1));
     }
 
     #[test]
