@@ -19,6 +19,7 @@ mod gaps;
 mod incoming;
 mod keeper;
 mod live;
+mod onward;
 mod processor;
 mod rdr;
 mod reload;
@@ -44,6 +45,8 @@ pub use gaps::kept as kept_gaps;
 use incoming::FileService;
 use keeper::Keeper;
 use live::Receivers;
+pub use onward::NodeKind;
+use onward::Onward;
 use processor::Processor;
 use reload::Reload;
 pub(crate) use shared::CentreShared;
@@ -78,6 +81,7 @@ impl Centre {
     /// It cannot start; what it has receipted is in its store.
     pub(crate) fn start(
         config: &CentreConfig,
+        kind: NodeKind,
         disk: Arc<dyn Disk>,
         clock: Clock,
     ) -> Result<Self, Fault> {
@@ -96,8 +100,11 @@ impl Centre {
         }
         let live = Receivers::start(&config.live, clock)?;
         let name = config.node.name.to_string();
+        let onward = Onward::new(name.clone(), kind);
         let board = CentreBoard::new(name, addresses.join(", "));
-        let shared = Arc::new(CentreShared::new(board, kept, live, clock, driver.waker()));
+        let mut shared = CentreShared::new(board, kept, onward, clock, driver.waker());
+        shared.live = live;
+        let shared = Arc::new(shared);
         shared.board.sockets(sockets);
         shared.hold_contacts();
         for record in shared.journal().damaged().iter().chain(shared.deliveries().damaged()) {

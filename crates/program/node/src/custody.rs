@@ -5,7 +5,9 @@
 mod feeder;
 mod intake;
 mod lineage;
+mod relay;
 
 pub use feeder::{FeedError, Feeder};
 pub use intake::{PREFACE, Stamps, custody_of, keep};
 pub use lineage::{Divergence, find_divergence, renew};
+pub use relay::{Relay, RelayError, RelayFate, RelayTask, StoredContact};

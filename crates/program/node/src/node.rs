@@ -2,10 +2,10 @@
 //! status socket.
 
 use crate::adopted::Adopted;
-use crate::centre::{self, Centre, CentreShared};
+use crate::centre::{self, Centre, CentreShared, NodeKind};
 use crate::fault::Fault;
 use crate::services;
-use crate::station::{self, Station, StationShared};
+use crate::station::{self, Station, StationPlace, StationShared};
 use crate::status::{NodeStatus, StatusReply, StatusRequest, StatusServer};
 use skyhaul_config::{NodeConfig, StationConfig};
 use skyhaul_net::Clock;
@@ -93,13 +93,20 @@ impl Node {
         let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let centre = config.centre.as_deref();
-        let centre = centre.map(|centre| Centre::start(centre, disk.clone(), clock)).transpose()?;
+        let kind = match config.station {
+            Some(_) => NodeKind::Relay,
+            None => NodeKind::Final,
+        };
+        let start = |config| Centre::start(config, kind, disk.clone(), clock);
+        let centre = centre.map(start).transpose()?;
+        let upstream = centre.as_ref().map(Centre::shared).cloned();
         let start = |written: &StationConfig| {
             let mut config = written.clone();
             for channel in &mut config.channel {
                 channel.keep_check_symbols |= options.check_symbols == KeptSymbols::All;
             }
-            Station::start(&config, written.clone(), disk.clone(), clock)
+            let place = StationPlace { disk: disk.clone(), clock };
+            Station::start(&config, written.clone(), upstream.clone(), place)
         };
         let station = config.station.as_deref().map(start).transpose()?;
         let parts = Parts {

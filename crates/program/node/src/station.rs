@@ -27,6 +27,7 @@ mod reach;
 mod receiver;
 mod recording;
 mod refill;
+mod relay;
 mod reload;
 mod resume;
 mod rivals;
@@ -40,6 +41,7 @@ mod uplink;
 mod uplinks;
 
 use crate::adopted::Adopted;
+use crate::centre::CentreShared;
 use crate::custody::Feeder;
 use crate::fault::Fault;
 use crate::guests;
@@ -54,6 +56,7 @@ use mirrors::Mirror;
 use order::StationOrder;
 use paths::{SpareSocket, StationPaths};
 use refill::RefillRunner;
+use relay::RelayRunner;
 use routing::Routing;
 pub(crate) use shared::StationShared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
@@ -84,6 +87,15 @@ const WINDOW: SessionMemory =
     SessionMemory { receive: ByteCount::mib(1), send: ByteCount::mib(64) };
 /// The source of a channel that reads the files of a folder, as status shows it.
 const FOLDER: &str = "folder";
+/// Where a node works.
+#[derive(Debug, Clone)]
+pub(crate) struct StationPlace {
+    /// Its state folder.
+    pub disk: Arc<dyn Disk>,
+    /// Its clock.
+    pub clock: Clock,
+}
+
 /// The part of a node that captures and sends.
 #[derive(Debug)]
 pub(crate) struct Station {
@@ -94,16 +106,17 @@ pub(crate) struct Station {
 }
 
 impl Station {
-    /// Starts it. `disk` is the node's state folder.
+    /// Starts it. `upstream` is what the node receives, and may pass on.
     ///
     /// # Errors
     /// It cannot start; what was captured is in the spool.
     pub(crate) fn start(
         config: &StationConfig,
         written: StationConfig,
-        disk: Arc<dyn Disk>,
-        clock: Clock,
+        upstream: Option<Arc<CentreShared>>,
+        place: StationPlace,
     ) -> Result<Self, Fault> {
+        let StationPlace { disk, clock } = place;
         routing::check_missions(config, &services::missions(&config.missions)?)?;
         let (driver, paths) = driver(config, &config.destinations, clock)?;
         let mut spool = open_spool(config, disk.clone(), clock)?;
@@ -122,7 +135,8 @@ impl Station {
         )?;
         let doors = (guests.files(), guests.streams());
         let line = LineParts { driver, paths, guests };
-        let mut threads = start(config, &shared, disk, clock, line)?;
+        let from = StationInputs { disk, upstream };
+        let mut threads = start(config, &shared, from, clock, line)?;
         threads.extend(mirrors(config, &doors.0, &shared, clock)?);
         let streams = Streams::start(&config.stream, &doors.1, &shared, clock)?;
         Ok(Self { shared, threads, streams, reload: Reload::new(written) })
@@ -257,6 +271,14 @@ fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Resu
     Spool::open(disk, settings, clock.utc(), draw()?).map_err(|error| spool_fault(&error))
 }
 
+/// What the threads that fill the spool read from.
+struct StationInputs {
+    /// The node's state folder.
+    disk: Arc<dyn Disk>,
+    /// What the node receives.
+    upstream: Option<Arc<CentreShared>>,
+}
+
 /// What the thread of the line serves.
 struct LineParts {
     driver: Driver,
@@ -269,10 +291,11 @@ struct LineParts {
 fn start(
     config: &StationConfig,
     shared: &Arc<StationShared>,
-    disk: Arc<dyn Disk>,
+    from: StationInputs,
     clock: Clock,
     line: LineParts,
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
+    let StationInputs { disk, upstream } = from;
     let (blocks, queue) = sync_channel(spooler::QUEUE);
     let missions = services::missions(&config.missions)?;
     let context = ChannelContext {
@@ -294,8 +317,11 @@ fn start(
     let folder_context = context.clone();
     let refill = RefillRunner::open(&config.refill, &config.channel, &config.node.state, context)?;
     let folders = folders::open(config, &folder_context, &line.guests.files())?;
+    let relay = upstream.map(|upstream| RelayRunner::open(upstream, &folder_context));
+    let relay = relay.transpose()?;
     let known = runners.iter().filter_map(ChannelRunner::flow).chain(refill.flows());
-    let known = known.chain(folders.iter().filter_map(FolderRunner::flow)).collect::<Vec<_>>();
+    let known = known.chain(folders.iter().filter_map(FolderRunner::flow));
+    let known: Vec<FlowId> = known.chain(relay.iter().flat_map(RelayRunner::flows)).collect();
     close_forgotten(shared, &known)?;
     let mut threads = Vec::new();
     for runner in runners {
@@ -303,6 +329,9 @@ fn start(
     }
     for runner in folders {
         threads.push(services::thread("folder", move || runner.run())?);
+    }
+    if let Some(relay) = relay {
+        threads.push(services::thread("relay", move || relay.run())?);
     }
     threads.push(services::thread("refill", move || refill.run())?);
     let of = shared.clone();

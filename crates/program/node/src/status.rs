@@ -22,9 +22,10 @@ pub use guests::{StreamState, StreamStatus, StreamsStatus};
 pub use inputs::{InputFrames, InputStatus};
 pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
-    ContactForecast, ContactIntegrity, ContactReceived, ContactState, DestinationStatus,
-    FrameReception, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, PathControl, PathFec,
-    ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
+    ContactForecast, ContactIntegrity, ContactReceived, ContactState, ContactWay,
+    DestinationStatus, FrameReception, HopStatus, LinePath, LineState, LineStatus, LiveStatus,
+    NodeStatus, PathControl, PathFec, ProductStatus, SpoolStatus, StageLatency, StationPeer,
+    StationStatus, StoreState, StoreStatus,
 };
 pub use process::ProcessStatus;
 pub use products::{AssembledProduct, AssemblyState};

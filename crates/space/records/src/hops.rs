@@ -11,8 +11,7 @@ use skyhaul_units::FlowId;
 /// A node that sent a contact, and the contact's number there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop {
-    /// The node as the next one knows it, at most 255 bytes: the name of its contacts in the store
-    /// there.
+    /// The node's name, as the next one knows it, at most 255 bytes.
     pub node: String,
     /// The contact's number in the node's spool.
     pub flow: FlowId,
@@ -34,6 +33,15 @@ pub enum HopsError {
 
 /// The most nodes that a contact comes through.
 pub const HOPS_MAX: usize = 16;
+
+/// The ring that a contact goes in, where the node `own` got it from `sender` and it came through
+/// `own` before: `relay-1 → relay-2 → relay-1`.
+pub fn ring(own: &str, sender: &str, hops: &[Hop]) -> Option<String> {
+    let nodes: Vec<&str> = hops.iter().map(|hop| hop.node.as_str()).chain([sender]).collect();
+    let before = nodes.iter().position(|node| *node == own)?;
+    let ring: Vec<&str> = nodes[before..].iter().copied().chain([own]).collect();
+    Some(ring.join(" → "))
+}
 
 /// Appends the hops of a contact to `out`, at most [`HOPS_MAX`].
 pub(crate) fn encode(hops: &[Hop], out: &mut Vec<u8>) {
@@ -67,4 +75,26 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(Vec<Hop>, &[u8]), HopsError> {
         rest = after;
     }
     Ok((hops, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_contact_that_came_through_a_node_before_is_in_a_ring() {
+        let hops = |nodes: &[&str]| -> Vec<Hop> {
+            nodes.iter().map(|node| Hop { node: (*node).to_owned(), flow: FlowId(1) }).collect()
+        };
+        assert_eq!(ring("relay-1", "station", &[]), None);
+        assert_eq!(ring("centre", "relay-2", &hops(&["station", "relay-1"])), None);
+        assert_eq!(
+            ring("relay-1", "relay-2", &hops(&["station", "relay-1"])).as_deref(),
+            Some("relay-1 → relay-2 → relay-1")
+        );
+        assert_eq!(
+            ring("station", "relay-2", &hops(&["station", "relay-1"])).as_deref(),
+            Some("station → relay-1 → relay-2 → station")
+        );
+    }
 }

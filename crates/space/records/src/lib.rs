@@ -12,4 +12,5 @@ pub mod record;
 
 pub use record::{
     Close, InputReport, MAX_CLOSE_CHANNELS, Open, Record, RecordError, RecordReader, RecordWriter,
+    ends_contact,
 };

@@ -113,6 +113,17 @@ pub struct Close {
     pub frames: Vec<(Channel, u64)>,
 }
 
+/// Whether the records of a block end their contact.
+pub fn ends_contact(mut records: &[u8]) -> bool {
+    let mut reader = RecordReader::new();
+    while let Ok(Some(record)) = reader.read(&mut records) {
+        if let Record::Close(_) = record {
+            return true;
+        }
+    }
+    false
+}
+
 /// Most channels that a closing record lists.
 pub const MAX_CLOSE_CHANNELS: usize = skyhaul_ccsds::extract::MAX_CHANNELS;
 /// Longest record body in bytes: a mission's text, or a frame of 16 KiB with its check symbols,

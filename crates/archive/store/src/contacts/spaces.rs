@@ -239,6 +239,12 @@ impl NameSpaces {
         std::iter::once(station).chain(its.map(|(space, _)| space)).cloned().collect()
     }
 
+    /// The station whose contacts a name space holds.
+    pub fn station_of(&self, space: &StationName) -> StationName {
+        let origin = self.0.get(space).and_then(|state| state.origin.as_ref());
+        origin.map_or_else(|| space.clone(), |origin| origin.station.clone())
+    }
+
     /// Where the contacts of a spool are kept that came under a station's key. One from which no
     /// data came is forgotten for the next one.
     ///

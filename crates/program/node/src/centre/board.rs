@@ -1,5 +1,6 @@
 //! The status board of a centre: each thread puts up what it does, and status reads it.
 
+use super::assembly::ContactKey;
 use crate::latency::Latency;
 use crate::status::{
     AssembledProduct, CentreStatus, ContactReceived, FilesStatus, ForwardsStatus, Recent,
@@ -97,16 +98,22 @@ impl CentreBoard {
 
     /// Shows a contact, new or changed.
     pub fn contact(&self, contact: &ContactReceived) {
-        let same = |shown: &ContactReceived| {
-            shown.flow == contact.flow && shown.station == contact.station
-        };
+        let same = |shown: &ContactReceived| shown.stored() == contact.stored();
         self.shown().contacts.show(contact, same);
     }
 
     /// The status of a contact; none where it is not shown.
     pub fn find_contact(&self, station: &str, flow: u32) -> Option<ContactReceived> {
-        let same = |shown: &ContactReceived| shown.flow == flow && shown.station == station;
+        let same = |shown: &ContactReceived| shown.stored() == (station, flow);
         self.shown().contacts.newest(same).cloned()
+    }
+
+    /// The flow in a name space of a contact that nodes passed on; none where it is not shown.
+    pub fn find_origin(&self, space: &str, origin: &ContactKey) -> Option<u32> {
+        let same = |shown: &ContactReceived| {
+            shown.stored().0 == space && (&shown.station, shown.flow) == (&origin.0, origin.1)
+        };
+        self.shown().contacts.newest(same).map(|shown| shown.stored().1)
     }
 
     /// Counts an unknown caller that was refused.

@@ -4,14 +4,14 @@ mod products;
 
 pub use products::{ContactProducts, ProductAttempt};
 
-use super::assembly::{ContactSummary, Version};
+use super::assembly::{ContactKey, ContactSummary, Version};
 use super::board::FrameStage;
 use super::gaps::ContactWatch;
 use super::live::{LiveContact, Receivers};
 use super::rdr::{self, NotMade};
 use super::shared::CentreShared;
-use crate::custody::Stamps;
-use crate::status::{ContactReceived, ContactState, InputFrames, ProductStatus};
+use crate::custody::{Stamps, StoredContact};
+use crate::status::{ContactReceived, ContactState, HopStatus, InputFrames, ProductStatus};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::margin::LinkMargin;
 use skyhaul_ccsds::mission::Mission;
@@ -21,8 +21,9 @@ use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::{ContactInput, Product};
 use skyhaul_level0::{ContactClose, ContactInfo};
 use skyhaul_net::Clock;
+use skyhaul_records::hops::ring;
 use skyhaul_records::payload::{BlockHead, PayloadError, split_taken};
-use skyhaul_records::{Close, Open, Record as Entry, RecordReader};
+use skyhaul_records::{Close, Open, Record as Entry, RecordReader, ends_contact};
 use skyhaul_store::{ContactReader, FlowStatus, LogRecord, StationName};
 use skyhaul_units::{Duration, FlowId, Utc};
 
@@ -56,6 +57,17 @@ pub struct Processing {
     /// products are made of both.
     completes: Option<u32>,
     watch: ContactWatch,
+    entrance: Entrance,
+}
+
+/// Whether a contact may be processed here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entrance {
+    /// No block of it was read that says where it came through.
+    Unknown,
+    Admitted,
+    /// It came through this node before.
+    Refused,
 }
 
 impl std::fmt::Debug for Processing {
@@ -70,12 +82,12 @@ impl std::fmt::Debug for Processing {
 impl Processing {
     /// A contact of which nothing is read yet.
     pub fn new(
-        station: StationName,
-        flow: FlowId,
+        contact: StoredContact,
         reader: ContactReader,
         products: ContactProducts,
         receivers: Receivers,
     ) -> Self {
+        let StoredContact { space: station, flow } = contact;
         let shown = ContactReceived {
             station: station.as_str().to_owned(),
             flow: flow.0,
@@ -94,6 +106,7 @@ impl Processing {
             hash: Sha256::new(),
             close: None,
             completes: None,
+            entrance: Entrance::Unknown,
         }
     }
 
@@ -107,9 +120,9 @@ impl Processing {
         &mut self.reader
     }
 
-    /// Its station, and its flow there.
-    pub fn key(&self) -> (StationName, FlowId) {
-        (self.station.clone(), self.flow)
+    /// The contact in the store.
+    fn key(&self) -> StoredContact {
+        StoredContact { space: self.station.clone(), flow: self.flow }
     }
 
     /// Its status.
@@ -167,6 +180,10 @@ impl Processing {
             }
         };
         let durable = shared.commits.take(&self.station, self.flow, record.seq);
+        if self.entrance(&head, shared) == Entrance::Refused {
+            let is_over = ends_contact(&records);
+            return Ok(if is_over { BlockEffect::Closed } else { BlockEffect::More });
+        }
         let (mut reader, mut records) = (RecordReader::new(), &records[..]);
         let mut frames = Vec::new();
         loop {
@@ -198,6 +215,39 @@ impl Processing {
         Ok(if self.close.is_some() { BlockEffect::Closed } else { BlockEffect::More })
     }
 
+    /// Looks at where the contact came through, once.
+    fn entrance(&mut self, head: &BlockHead, shared: &CentreShared) -> Entrance {
+        if self.entrance == Entrance::Unknown {
+            self.entrance = self.look_at_hops(head, shared);
+        }
+        self.shown.way.to = shared.onward.to(&self.key());
+        self.entrance
+    }
+
+    fn look_at_hops(&mut self, head: &BlockHead, shared: &CentreShared) -> Entrance {
+        let mut hops = head.hops.iter();
+        if let Some(station) = hops.next() {
+            (self.shown.station, self.shown.flow) = (station.node.clone(), station.flow.0);
+            let via = hops.map(|hop| HopStatus { node: hop.node.clone(), flow: hop.flow.0 });
+            let sender = HopStatus { node: self.station.as_str().to_owned(), flow: self.flow.0 };
+            self.shown.way.via = via.chain([sender]).collect();
+        }
+        let sender = shared.store().spaces().station_of(&self.station);
+        let Some(ring) = ring(shared.onward.own(), sender.as_str(), &head.hops) else {
+            return Entrance::Admitted;
+        };
+        self.shown.state = ContactState::Refused;
+        (self.shown.channel, self.shown.mission) = (head.channel.clone(), head.mission.clone());
+        let reason = format!(
+            "contact {} of channel {} goes in a ring, {ring}; it is neither processed nor passed \
+             on here: correct the [[subscription]] of one of these nodes",
+            self.shown.name(),
+            self.shown.channel
+        );
+        shared.alarms.raise("a contact came back to this node", &reason);
+        Entrance::Refused
+    }
+
     /// Writes the products. Returns the contact's status, and its summary for products of several
     /// contacts.
     ///
@@ -208,13 +258,16 @@ impl Processing {
         clock: Clock,
         shared: &CentreShared,
     ) -> Result<(ContactReceived, Option<ContactSummary>), String> {
+        if self.entrance == Entrance::Refused {
+            return Ok((self.shown, None));
+        }
         if let Some(reason) = self.products.unwritten() {
             return Err(reason.to_owned());
         }
         let close = self.close.take().ok_or("the contact is not closed")?;
         let (created, uniqueness) = self.naming(close.closed, shared)?;
         let ending = ContactClose { closed: close.closed, created, uniqueness };
-        let products = self.products.finish(&self.name(), ending)?;
+        let products = self.products.finish(ending)?;
         shared.offer(&products)?;
         self.watch.close(&products, shared).map_err(|error| error.to_string())?;
         self.shown.expedited += expedited(&products).count() as u64;
@@ -241,7 +294,7 @@ impl Processing {
         let journal = shared.journal();
         let seconds = (0..NAMING_SECONDS).map(|later| closed + Duration::from_secs(later));
         let digits =
-            (0..8).filter_map(|step| Digit::new((self.flow.0.wrapping_add(step) % 8) as u8));
+            (0..8).filter_map(|step| Digit::new((self.shown.flow.wrapping_add(step) % 8) as u8));
         let digits: Vec<Digit> = digits.collect();
         let mut names = seconds.flat_map(|second| digits.iter().map(move |digit| (second, *digit)));
         let free = names.find(|(created, digit)| journal.is_free(&own, *created, *digit));
@@ -269,8 +322,10 @@ impl Processing {
             }
             Err(NotMade::Again(reason)) => Err(reason),
             Err(NotMade::ByHand(reason)) => {
-                let by_hand =
-                    format!("{}: {reason}; then make them with `skyhaul rdr make`", self.name());
+                let by_hand = format!(
+                    "{}: {reason}; then make them with `skyhaul rdr make`",
+                    self.shown.name()
+                );
                 shared.alarms.raise(rdr::NO_RECORDS, &by_hand);
                 Ok(Vec::new())
             }
@@ -301,6 +356,7 @@ impl Processing {
             scid,
             noted_us: now.as_micros(),
             completes: self.completes,
+            origin: self.origin(),
             cells: products().map(|product| (named(product), product.cells.clone())).collect(),
             versions: first.map(|product| (named(product), Version::of(product))).collect(),
         })
@@ -363,21 +419,22 @@ impl Processing {
         let Some(scid) = open.scid.or_else(|| mission.scids().first().copied()) else {
             return Ok(Err("the spacecraft is not named in the contact or its mission".to_owned()));
         };
+        let completes = open.completes.and_then(|flow| self.here(flow, shared));
+        let open = &Open { completes, ..open.clone() };
         self.watch.open(open, &mission, shared);
-        self.completes = open
-            .completes
+        self.completes = completes
             .filter(|flow| *flow != self.flow && self.is_there(*flow, shared))
             .map(|flow| flow.0);
         let info = ContactInfo {
-            station: self.station.as_str().to_owned(),
-            contact: self.name(),
+            station: self.shown.station.clone(),
+            contact: self.shown.name(),
             also_fits: open.also_fits.clone(),
             file: open.file.clone(),
             scid,
             opened: open.opened,
             window: None,
         };
-        let begun = self.products.begin(info, &mission, self.flow.0, self.completes);
+        let begun = self.products.begin(info, &mission, self.shown.flow, self.completes);
         self.mission = Some(mission);
         begun.map(Ok)
     }
@@ -391,9 +448,18 @@ impl Processing {
             )
     }
 
-    /// The contact's name in files and sidecars.
-    fn name(&self) -> String {
-        format!("{}-{}", self.station.as_str(), self.flow)
+    /// The station and the contact's number there, where other nodes passed it on.
+    fn origin(&self) -> Option<ContactKey> {
+        let is_passed_on = !self.shown.way.via.is_empty();
+        is_passed_on.then(|| (self.shown.station.clone(), self.shown.flow))
+    }
+
+    /// The flow, here, of contact number `flow` of the station. Nodes on the way number it anew.
+    fn here(&self, flow: FlowId, shared: &CentreShared) -> Option<FlowId> {
+        let Some((station, _)) = self.origin() else { return Some(flow) };
+        let (space, origin) = (self.station.as_str(), (station, flow.0));
+        let noted = shared.journal().find_origin(space, &origin);
+        noted.or_else(|| shared.board.find_origin(space, &origin)).map(FlowId)
     }
 }
 

@@ -193,6 +193,7 @@ impl Keeper {
             self.fail(&what, &error.to_string());
         }
         self.shared.news.notify();
+        self.shared.onward.notify();
     }
 
     fn fail(&self, what: &str, reason: &str) {

@@ -3,11 +3,12 @@
 
 use super::contact::{BlockEffect, ContactProducts, Processing, ProductAttempt};
 use super::shared::CentreShared;
-use crate::status::ContactState;
+use crate::custody::StoredContact;
+use crate::status::{ContactReceived, ContactState};
 use skyhaul_config::ProductRules;
 use skyhaul_net::Clock;
-use skyhaul_store::{LogEntry, StationName, StoreError};
-use skyhaul_units::{Duration, FlowId, Instant};
+use skyhaul_store::{LogEntry, StoreError};
+use skyhaul_units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,15 +18,15 @@ pub struct Processor {
     shared: Arc<CentreShared>,
     clock: Clock,
     rules: ProductRules,
-    contacts: BTreeMap<Key, Work>,
+    contacts: BTreeMap<StoredContact, Work>,
 }
-
-type Key = (StationName, FlowId);
 
 /// A contact in processing, or waiting for another attempt.
 #[derive(Debug)]
 enum Work {
     Going(Box<Processing>),
+    /// Its products are written; it is still being passed on.
+    Written(Box<ContactReceived>),
     /// Its products could not be written; it is processed from its beginning again at this time.
     Again(Instant),
     /// It cannot be processed; its data stays in the store.
@@ -56,11 +57,8 @@ impl Processor {
 
     /// Gives every contact a turn. Returns whether any has more to do.
     fn turn(&mut self) -> bool {
-        let open: Vec<Key> = {
-            let store = self.shared.store();
-            store.spaces().open_contacts().map(|(station, flow)| (station.clone(), flow)).collect()
-        };
         let mut more = false;
+        let open = StoredContact::open_in(&self.shared.store());
         for key in open {
             more |= self.contact(key);
         }
@@ -72,10 +70,11 @@ impl Processor {
         more
     }
 
-    fn contact(&mut self, key: Key) -> bool {
+    fn contact(&mut self, key: StoredContact) -> bool {
         let now = self.clock.now();
         let mut going = match self.contacts.remove(&key) {
             Some(Work::Going(processing)) => processing,
+            Some(Work::Written(shown)) => return self.written(key, shown),
             Some(Work::Failed) => {
                 self.contacts.insert(key, Work::Failed);
                 return false;
@@ -100,12 +99,12 @@ impl Processor {
             Ok(BlockEffect::Idle) => (Work::Going(going), false),
             Ok(BlockEffect::More) => (Work::Going(going), true),
             Ok(BlockEffect::Closed) => match self.finish(*going) {
-                Ok(()) => return true,
+                Ok(shown) => return self.written(key, Box::new(shown)),
                 Err(reason) => return self.again(key, &reason),
             },
             Ok(BlockEffect::Unreadable(reason)) => {
                 self.shared.alarms.raise(
-                    &format!("flow {} of {} cannot be processed", key.1, key.0.as_str()),
+                    &format!("flow {} of {} cannot be processed", key.flow, key.space),
                     &reason,
                 );
                 going.show(ContactState::Failed);
@@ -119,12 +118,15 @@ impl Processor {
         more
     }
 
-    fn begin(&self, key: &Key, attempt: ProductAttempt) -> Result<Box<Processing>, StoreError> {
-        let reader = self.shared.store().reader(&key.0, key.1)?;
+    fn begin(
+        &self,
+        key: &StoredContact,
+        attempt: ProductAttempt,
+    ) -> Result<Box<Processing>, StoreError> {
+        let reader = self.shared.store().reader(&key.space, key.flow)?;
         let live = self.shared.live.clone();
-        let (station, flow) = key.clone();
-        let products = ContactProducts::new(self.rules.clone(), attempt);
-        Ok(Box::new(Processing::new(station, flow, reader, products, live)))
+        let products = ContactProducts::new(self.rules.clone(), attempt, key.to_string());
+        Ok(Box::new(Processing::new(key.clone(), reader, products, live)))
     }
 
     /// Takes some blocks of a contact.
@@ -153,26 +155,38 @@ impl Processor {
         Ok(BlockEffect::More)
     }
 
-    /// Writes the products, then marks the contact as done in the store.
-    fn finish(&self, going: Processing) -> Result<(), String> {
-        let (station, flow) = going.key();
+    /// Writes the products. Returns the contact's status.
+    fn finish(&self, going: Processing) -> Result<ContactReceived, String> {
         let (shown, note) = going.finish(self.clock, &self.shared)?;
-        let now = self.clock.utc();
         // Noted before it is marked as done: a contact that is done is not looked at again.
         if let Some(note) = note {
             self.shared.journal().note(note).map_err(|error| error.to_string())?;
             self.shared.hold_contacts();
         }
-        self.shared.store().finish(&station, flow, now).map_err(|error| error.to_string())?;
+        Ok(shown)
+    }
+
+    /// Marks a contact whose products are written as done in the store, once it is passed on.
+    /// Returns whether it did.
+    fn written(&mut self, key: StoredContact, mut shown: Box<ContactReceived>) -> bool {
+        shown.way.to = self.shared.onward.to(&key);
+        if !self.shared.onward.is_settled(&key) {
+            self.shared.board.contact(&shown);
+            self.contacts.insert(key, Work::Written(shown));
+            return false;
+        }
+        let finished = self.shared.store().finish(&key.space, key.flow, self.clock.utc());
+        if let Err(error) = finished {
+            return self.again(key, &error.to_string());
+        }
+        self.shared.onward.finished(&key);
         self.shared.board.contact(&shown);
         self.well();
-        tracing::info!(
-            station = station.as_str(),
-            flow = flow.0,
-            mission = shown.mission,
-            "products written"
-        );
-        Ok(())
+        if shown.state == ContactState::Done {
+            let (station, flow) = (&shown.station, shown.flow);
+            tracing::info!(station, flow, mission = shown.mission, "products written");
+        }
+        true
     }
 
     /// Clears the alarm once no contact's products wait.
@@ -180,14 +194,14 @@ impl Processor {
         let waits = |work: &Work| match work {
             Work::Going(going) => going.products().unwritten().is_some(),
             Work::Again(_) => true,
-            Work::Failed => false,
+            Work::Written(_) | Work::Failed => false,
         };
         if !self.contacts.values().any(waits) {
             self.shared.alarms.clear(PRODUCTS);
         }
     }
 
-    fn again(&mut self, key: Key, reason: &str) -> bool {
+    fn again(&mut self, key: StoredContact, reason: &str) -> bool {
         self.shared.alarms.raise(PRODUCTS, reason);
         self.contacts.insert(key, Work::Again(self.clock.now() + RETRY));
         false

@@ -8,6 +8,7 @@ use super::commits::CommitTimes;
 use super::delivery::DeliveryList;
 use super::gaps::{GapLedger, LedgerWrites};
 use super::live::Receivers;
+use super::onward::Onward;
 use super::store_news::StoreNews;
 use crate::alarms::Alarms;
 use crate::shutdown::Shutdown;
@@ -41,6 +42,8 @@ pub struct CentreShared {
     pub news: StoreNews,
     /// Receivers of live packets.
     pub live: Receivers,
+    /// Where contacts go on to.
+    pub onward: Onward,
     /// What status shows.
     pub board: CentreBoard,
     /// What an operator must act on.
@@ -71,11 +74,12 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl CentreShared {
-    /// The state of a centre that has done nothing yet; `line` wakes the thread of its lines.
+    /// The state of a centre that has done nothing yet and has no receivers of live packets; `line`
+    /// wakes the thread of its lines.
     pub fn new(
         board: CentreBoard,
         kept: CentreState,
-        live: Receivers,
+        onward: Onward,
         clock: Clock,
         line: Waker,
     ) -> Self {
@@ -91,7 +95,8 @@ impl CentreShared {
             disk: BusyClock::new(clock),
             admission: PendingAdmission::default(),
             news: StoreNews::default(),
-            live,
+            live: Receivers::default(),
+            onward,
             board,
             shutdown: Shutdown::new(line, alarms.clone()),
             alarms,

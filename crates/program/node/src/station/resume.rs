@@ -7,7 +7,7 @@ use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_records::payload::BlockHead;
-use skyhaul_records::{Open, Record, RecordReader};
+use skyhaul_records::{Open, ends_contact};
 use skyhaul_store::{Spool, SpoolError};
 use skyhaul_units::FlowId;
 
@@ -78,7 +78,7 @@ impl ResumePoint {
         let mission = Mission::from_toml(&open.mission).ok();
         match (head, mission) {
             (Some((_, content)), _)
-                if is_closing && content.records().is_ok_and(|records| ends(&records)) =>
+                if is_closing && content.records().is_ok_and(|records| ends_contact(&records)) =>
             {
                 spool.close_flow(flow)?;
                 Ok(Self::At(at))
@@ -94,15 +94,4 @@ impl ResumePoint {
             }
         }
     }
-}
-
-/// Whether the records of a block end their contact.
-fn ends(mut records: &[u8]) -> bool {
-    let mut reader = RecordReader::new();
-    while let Ok(Some(record)) = reader.read(&mut records) {
-        if let Record::Close(_) = record {
-            return true;
-        }
-    }
-    false
 }

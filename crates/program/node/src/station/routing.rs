@@ -61,14 +61,22 @@ impl Routing {
         *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config.clone());
     }
 
+    fn rules(&self) -> Arc<StationConfig> {
+        Arc::clone(&self.rules.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Where the contacts of a mission go that this node captures on a channel.
     pub fn route_of(&self, channel: &Name, mission: &Mission) -> FlowRoute {
-        let rules = Arc::clone(&self.rules.lock().unwrap_or_else(PoisonError::into_inner));
-        let ContactRoute { settle, to } = rules.route(&ContactLabel {
-            station: rules.node.name.to_string(),
+        self.route(&ContactLabel {
+            station: self.rules().node.name.to_string(),
             channel: channel.to_string(),
             mission: mission.name().to_owned(),
-        });
+        })
+    }
+
+    /// Where the contacts with this label go.
+    pub fn route(&self, label: &ContactLabel) -> FlowRoute {
+        let ContactRoute { settle, to } = self.rules().route(label);
         let settle = match settle {
             SettleName::All => Settle::All,
             SettleName::Any => Settle::Any,

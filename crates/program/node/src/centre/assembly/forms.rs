@@ -30,6 +30,10 @@ pub struct ContactSummary {
     pub noted_us: i64,
     /// The contact of the same station that it completes.
     pub completes: Option<u32>,
+    /// The station that captured it, and its flow there, where nodes passed it on; none of contacts
+    /// noted by earlier releases.
+    #[serde(default)]
+    pub origin: Option<ContactKey>,
     /// The cells of time in which each product has packets.
     pub cells: BTreeMap<String, Vec<WindowCell>>,
     /// Its session-based products as they were published.

@@ -103,7 +103,7 @@ fn give(
     let JoinedContact { source, standing, fill, is_other } = *member;
     let refused = |error: skyhaul_level0::Error| Undone::Refused(error.to_string());
     let info = ContactInfo {
-        station: source.station.clone(),
+        station: source.captured_by().to_owned(),
         contact: source.name(),
         also_fits: source.open.also_fits.clone(),
         file: source.open.file.clone(),

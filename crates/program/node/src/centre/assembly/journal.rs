@@ -167,6 +167,18 @@ impl AssemblyJournal {
         self.known.contains_key(contact)
     }
 
+    /// The summary of a contact; none where it is not noted.
+    pub fn noted(&self, contact: &ContactKey) -> Option<&ContactSummary> {
+        self.known.get(contact)
+    }
+
+    /// The flow in a name space of a contact that nodes passed on; none where it is not noted.
+    pub fn find_origin(&self, space: &str, origin: &ContactKey) -> Option<u32> {
+        let is_it =
+            |note: &&ContactSummary| note.station == space && note.origin.as_ref() == Some(origin);
+        self.known.values().rev().find(is_it).map(|note| note.flow)
+    }
+
     /// The next due job, with its plan.
     ///
     /// # Errors

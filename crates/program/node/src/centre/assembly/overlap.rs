@@ -83,6 +83,7 @@ mod tests {
             scid: 157,
             noted_us: 0,
             completes: None,
+            origin: None,
             cells: BTreeMap::from([("imager".to_owned(), cells.iter().map(cell).collect())]),
             versions: BTreeMap::new(),
             span_us: None,

@@ -1,5 +1,6 @@
 //! Reads the contacts of a job from the store.
 
+use super::forms::ContactKey;
 use crate::centre::shared::CentreShared;
 use crate::custody::Stamps;
 use skyhaul_ccsds::mission::Mission;
@@ -38,6 +39,8 @@ pub struct ContactSource {
     pub station: String,
     /// Its number there.
     pub flow: u32,
+    /// The station that captured it, and its flow there, where nodes passed it on.
+    pub origin: Option<ContactKey>,
     /// Its opening record.
     pub open: Open,
     /// The mission as the contact has it.
@@ -51,7 +54,15 @@ pub struct ContactSource {
 impl ContactSource {
     /// As accounts name it.
     pub fn name(&self) -> String {
-        format!("{}-{}", self.station, self.flow)
+        match &self.origin {
+            Some((station, flow)) => format!("{station}-{flow}"),
+            None => format!("{}-{}", self.station, self.flow),
+        }
+    }
+
+    /// The station that captured it.
+    pub fn captured_by(&self) -> &str {
+        self.origin.as_ref().map_or(&self.station, |(station, _)| station)
     }
 }
 
@@ -73,10 +84,18 @@ pub fn source(station: &str, flow: u32, shared: &CentreShared) -> Result<Contact
         Ok(())
     })?;
     let unreadable = || Undone::Gone(format!("flow {flow} of {station}"));
-    let open = open.ok_or_else(unreadable)?;
+    let mut open = open.ok_or_else(unreadable)?;
     let mission = Mission::from_toml(&open.mission).map_err(|_| unreadable())?;
     let closed = closed.unwrap_or(open.opened);
-    Ok(ContactSource { station: station.to_owned(), flow, closed, open, mission, inputs })
+    let key = (station.to_owned(), flow);
+    let noted = shared.journal().noted(&key).map(|note| (note.origin.clone(), note.completes));
+    let (origin, completes) = noted.unwrap_or_default();
+    if origin.is_some() {
+        // The station named its own contact, and the store has it under another number.
+        open.completes = completes.map(FlowId);
+    }
+    let (station, _) = key;
+    Ok(ContactSource { station, flow, origin, closed, open, mission, inputs })
 }
 
 /// Passes the records of a finished contact to `sink`. Blocks that are damaged on disk are skipped:

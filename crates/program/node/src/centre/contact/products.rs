@@ -15,6 +15,8 @@ use std::path::Path;
 pub struct ContactProducts {
     rules: ProductRules,
     attempt: ProductAttempt,
+    /// The name of its unfinished files.
+    work: String,
     level0: Option<ContactProcessor<ProductFiles>>,
     archive: Option<Archive>,
     /// Why products cannot be written. The contact is read to its end all the same, for status.
@@ -31,9 +33,9 @@ pub enum ProductAttempt {
 }
 
 impl ContactProducts {
-    /// Products after these rules.
-    pub const fn new(rules: ProductRules, attempt: ProductAttempt) -> Self {
-        Self { rules, attempt, level0: None, archive: None, unwritten: None }
+    /// Products after these rules; `work` is the name of the contact's unfinished files, its own.
+    pub const fn new(rules: ProductRules, attempt: ProductAttempt, work: String) -> Self {
+        Self { rules, attempt, work, level0: None, archive: None, unwritten: None }
     }
 
     /// The rules.
@@ -77,7 +79,7 @@ impl ContactProducts {
         flow: u32,
         completes: Option<u32>,
     ) -> io::Result<()> {
-        let files = ProductFiles::new(&self.rules.products.dir, &info.contact)?;
+        let files = ProductFiles::new(&self.rules.products.dir, &self.work)?;
         if self.rules.products.cadu_files {
             self.archive = Some(Archive::begin(files.clone(), mission)?);
         }
@@ -126,15 +128,15 @@ impl ContactProducts {
         self.level0.as_mut().map_or(Vec::new(), ContactProcessor::expedited)
     }
 
-    /// Publishes the products of the contact `name`; none where none are wanted.
+    /// Publishes the products of the contact; none where none are wanted.
     ///
     /// # Errors
     /// They could not be written.
-    pub fn finish(&mut self, name: &str, close: ContactClose) -> Result<Vec<Product>, String> {
+    pub fn finish(&mut self, close: ContactClose) -> Result<Vec<Product>, String> {
         if !self.rules.enabled {
             return Ok(Vec::new());
         }
-        let dir = &self.rules.products.dir;
+        let (dir, name) = (&self.rules.products.dir, &self.work);
         let level0 = self.level0.take().ok_or("the contact has no opening record")?;
         let products =
             level0.finish(close).map_err(|error| unwritable(dir, without_help(&error)))?;

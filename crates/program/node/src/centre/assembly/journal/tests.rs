@@ -44,6 +44,7 @@ fn note(flow: u32, at: Utc, packets: &[u64]) -> ContactSummary {
         scid: 157,
         noted_us: at.as_micros(),
         completes: None,
+        origin: None,
         cells: BTreeMap::from([("imager".to_owned(), cells)]),
         versions: BTreeMap::from([("imager".to_owned(), version)]),
         span_us: None,
