@@ -228,7 +228,10 @@ impl NodeFile {
             node: self.node.clone(),
             destinations: far,
             subscription: take(&mut self.subscription),
-            stations: self.peer.iter().map(|peer| peer.name.clone()).collect(),
+            stations: self
+                .listen
+                .is_empty()
+                .then(|| self.peer.iter().map(|peer| peer.name.clone()).collect()),
             line: self.line.clone(),
             spool: self.spool.clone(),
             sync: self.sync.clone(),

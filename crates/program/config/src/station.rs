@@ -33,8 +33,9 @@ pub struct StationConfig {
     pub destinations: Vec<Destination>,
     /// Which contacts go where.
     pub subscription: Vec<SubscriptionEntry>,
-    /// Nodes that may connect here, whose contacts can be subscribed to.
-    pub stations: Vec<Name>,
+    /// The other nodes whose contacts can be subscribed to; none where that may be any, because
+    /// nodes that connect here pass on what others captured.
+    pub stations: Option<Vec<Name>>,
     /// What is known about the line to there.
     pub line: Line,
     /// The durable store that data waits in.
@@ -135,10 +136,17 @@ impl StationConfig {
         self.check_paths(config)?;
         let destinations: Vec<&str> = self.destinations.iter().map(Destination::name).collect();
         let channels: Vec<&str> = self.channel.iter().map(|one| one.name.as_str()).collect();
-        let own = [&self.node.name];
-        let stations: Vec<&str> = own.into_iter().chain(&self.stations).map(Name::as_str).collect();
-        let known =
-            KnownNames { destinations: &destinations, channels: &channels, stations: &stations };
+        let with_own = |others: &Vec<Name>| -> Vec<String> {
+            [&self.node.name].into_iter().chain(others).map(ToString::to_string).collect()
+        };
+        let stations = self.stations.as_ref().map(with_own);
+        let stations: Option<Vec<&str>> =
+            stations.as_ref().map(|names| names.iter().map(String::as_str).collect());
+        let known = KnownNames {
+            destinations: &destinations,
+            channels: &channels,
+            stations: stations.as_deref(),
+        };
         crate::subscription::check(config, &self.subscription, &known)?;
         self.check_sharing(config)
     }

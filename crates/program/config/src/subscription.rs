@@ -21,7 +21,9 @@ section! {
         to: Vec<Name> => optional,
         /// Only contacts of these missions, by the names in the mission files. Default: all.
         mission: Vec<String> => optional,
-        /// Only contacts that these nodes captured. Default: this node.
+        /// Only contacts that these nodes captured; this node passes on what it receives of them.
+        /// Those of a node that does not connect here come through one that does. A contact that
+        /// began is passed on to its end, whatever changes meanwhile. Default: this node.
         station: Vec<Name> => optional,
         /// Only contacts of these channels. Default: all.
         channel: Vec<Name> => optional,
@@ -243,11 +245,12 @@ pub(super) fn check(
     }
     for (nth, entry) in subscriptions.iter().enumerate() {
         let lists = [
-            ("to", "destination", &entry.to, known.destinations),
-            ("channel", "channel", &entry.channel, known.channels),
+            ("to", "destination", &entry.to, Some(known.destinations)),
+            ("channel", "channel", &entry.channel, Some(known.channels)),
             ("station", "node", &entry.station, known.stations),
         ];
         for (key, kind, list, known) in lists {
+            let Some(known) = known else { continue };
             // Other stations have channels that this node does not know.
             if key == "channel" && entry.station.is_some() {
                 continue;
@@ -282,8 +285,8 @@ pub(super) fn check(
 pub(super) struct KnownNames<'a> {
     pub destinations: &'a [&'a str],
     pub channels: &'a [&'a str],
-    /// This node, and those that may connect to it.
-    pub stations: &'a [&'a str],
+    /// This node and the others whose contacts come here; none where that may be any.
+    pub stations: Option<&'a [&'a str]>,
 }
 
 const HEADING: &str = "[[subscription]]";

@@ -42,6 +42,7 @@ mod probe;
 mod rdr;
 mod readers;
 mod readme;
+mod relay;
 mod replay;
 mod select;
 mod site;

@@ -92,6 +92,14 @@ fn received_contacts_go_on_where_a_subscription_names_their_station() {
 }
 
 #[test]
+fn a_node_that_receives_may_subscribe_to_stations_that_other_nodes_pass_on() {
+    let text = "[[listen]]\nbind = \"127.0.0.1:0\"\n[[subscription]]\nof = \"contacts\"\nstation \
+                = [\"far\"]\nto = [\"oper\"]\n";
+    let config = node(text).unwrap().station.unwrap();
+    assert_eq!(config.route(&label("far", "z", "aqua")).to, [0, 2]);
+}
+
+#[test]
 fn the_backlog_has_a_class_of_its_own_behind_live_data() {
     let text = "[[class]]\nname = \"live\"\n[[class]]\nname = \"late\"\n";
     let config = station(text);

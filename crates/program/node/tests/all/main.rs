@@ -5,4 +5,6 @@
 mod custody;
 mod custody_sim;
 mod reach;
+mod relay_sim;
+mod relays;
 mod vectors;

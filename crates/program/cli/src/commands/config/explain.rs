@@ -3,8 +3,8 @@
 use super::settled;
 use super::words::spoken;
 use skyhaul_config::{
-    CentreConfig, Channel, ContactLabel, MissionRef, NodeConfig, PeerEntry, SettleName,
-    StationConfig,
+    CentreConfig, Channel, ContactLabel, Destination, MissionRef, Name, NodeConfig, PeerEntry,
+    SettleName, StationConfig, SubscriptionEntry,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -23,6 +23,9 @@ pub fn write(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
     if let Some(centre) = &config.centre {
         for peer in &centre.peer {
             write_received(centre, config.station.as_deref(), peer, out)?;
+        }
+        if let Some(station) = &config.station {
+            write_from_afar(centre, station, out)?;
         }
         if centre.peer.is_empty() {
             nowhere.push("the [[listen]] addresses: no [[peer]] may connect".to_owned());
@@ -151,14 +154,40 @@ fn write_received(
         }
         None => writeln!(out, "  kept as received: the node makes no products")?,
     }
-    let Some(station) = station else { return Ok(()) };
-    let label = ContactLabel { station: peer.name.to_string(), ..ContactLabel::default() };
-    let to = station.route(&label).to;
-    if to.is_empty() {
-        return writeln!(out, "  not passed on: no [[subscription]] names station {}", peer.name);
+    station.map_or(Ok(()), |station| write_passed_on(station, peer.name.as_str(), out))
+}
+
+/// What becomes of contacts of other stations, which peers pass on.
+fn write_from_afar(
+    centre: &CentreConfig,
+    station: &StationConfig,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let own = &station.node.name;
+    let is_far = |name: &&Name| *name != own && centre.peer.iter().all(|peer| peer.name != **name);
+    let named = station.subscription.iter().flat_map(|entry| entry.station.iter().flatten());
+    let far: BTreeSet<&str> = named.filter(is_far).map(Name::as_str).collect();
+    far.into_iter().try_for_each(|name| {
+        writeln!(out, "\ncontacts of {name}, from any peer that passes them on")?;
+        write_passed_on(station, name, out)
+    })
+}
+
+fn write_passed_on(station: &StationConfig, of: &str, out: &mut dyn Write) -> io::Result<()> {
+    let takes = |entry: &&SubscriptionEntry| {
+        entry.station.iter().flatten().any(|station| station.as_str() == of)
+    };
+    let entries: Vec<&SubscriptionEntry> = station.subscription.iter().filter(takes).collect();
+    if entries.is_empty() {
+        return writeln!(out, "  not passed on: no [[subscription]] names station {of}");
     }
-    let names: Vec<&str> = to.iter().map(|place| station.destinations[*place].name()).collect();
-    writeln!(out, "  passed on to {}", names.join(", "))
+    let is_for =
+        |one: &&Destination| one.entry.shadow || entries.iter().any(|entry| entry.is_to(one));
+    let names: Vec<&str> =
+        station.destinations.iter().filter(is_for).map(Destination::name).collect();
+    let is_narrow = entries.iter().any(|entry| entry.mission.is_some() || entry.channel.is_some());
+    let which = if is_narrow { ", as their mission and channel say" } else { "" };
+    writeln!(out, "  passed on to {}{which}", names.join(", "))
 }
 
 #[cfg(test)]
@@ -215,5 +244,20 @@ mod tests {
         assert!(said.contains("destination backup: no subscription sends it a contact"), "{said}");
         let received = explained(&format!("{TWO}[[listen]]\nbind = \"127.0.0.1:0\"\n"));
         assert!(received.contains("not passed on: no [[subscription]] names station oper"));
+    }
+
+    #[test]
+    fn what_is_passed_on_is_explained_also_of_stations_further_away() {
+        let said = explained(
+            "[[destination]]\nto = \"node:backup\"\n[[listen]]\nbind = \"127.0.0.1:0\"\n\
+             [[subscription]]\nof = \"contacts\"\nstation = [\"oper\", \"far\"]\nmission = [\"aqua\"]\n",
+        );
+        for part in [
+            "contacts from oper\n  kept as received: the node makes no products\n  passed on to \
+             backup, as their mission and channel say\n",
+            "contacts of far, from any peer that passes them on\n  passed on to backup",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
     }
 }

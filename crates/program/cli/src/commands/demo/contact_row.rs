@@ -145,7 +145,7 @@ impl ContactRow {
             sha256: received.integrity.frames_sha256.clone(),
             ..FrameCounts::default()
         };
-        let name = format!("{}-{}", received.station, received.flow);
+        let name = received.name();
         for (index, account) in accounts.get(&name).into_iter().flatten().enumerate() {
             // Each product's account has all frames of the contact.
             if index == 0 {

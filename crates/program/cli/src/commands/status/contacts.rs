@@ -1,7 +1,7 @@
 //! The contacts of a node, with their times (UTC).
 
 use super::word;
-use skyhaul_node::status::{ContactCaptured, ContactReceived, ContactState};
+use skyhaul_node::status::{ContactCaptured, ContactReceived, ContactState, ContactWay};
 use std::io::{self, Write};
 
 /// The newest contacts that a station captured.
@@ -59,7 +59,7 @@ pub fn write_received(contacts: &[ContactReceived], out: &mut dyn Write) -> io::
         writeln!(
             out,
             "  {:<22} {:<6} {:<12} {from:<19} {until:<19} {:>10} {:>8} {:>9} {:>9}{ready}",
-            format!("{}-{}", contact.station, contact.flow),
+            contact.name(),
             word(&contact.state),
             contact.mission,
             contact.reception.frames,
@@ -67,6 +67,19 @@ pub fn write_received(contacts: &[ContactReceived], out: &mut dyn Write) -> io::
             contact.reception.set_aside,
             contact.products.len()
         )?;
+        write_way(&contact.way, out)?;
+    }
+    Ok(())
+}
+
+/// The nodes that a contact came through and goes on to.
+fn write_way(way: &ContactWay, out: &mut dyn Write) -> io::Result<()> {
+    if !way.via.is_empty() {
+        let via: Vec<&str> = way.via.iter().map(|hop| hop.node.as_str()).collect();
+        writeln!(out, "    came through {}", via.join(", "))?;
+    }
+    if !way.to.is_empty() {
+        writeln!(out, "    passed on to {}", way.to.join(", "))?;
     }
     Ok(())
 }
