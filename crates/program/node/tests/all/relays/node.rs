@@ -261,7 +261,7 @@ impl Process {
 
     /// What the relay's thread does.
     fn pass_on(&mut self, at: Moment) -> Result<(), Died> {
-        let Self { outbound, inbound, relay, held, retry_at } = self;
+        let Self { outbound, inbound, relay, held, retry_at, .. } = self;
         let (Some(relay), Some(outbound), Some(inbound)) = (relay, outbound, inbound) else {
             return Ok(());
         };
