@@ -12,7 +12,7 @@ use skyhaul_units::Duration;
 fn everything_promised_is_at_each_node_of_a_chain_once_whatever_happens() {
     let (first, count) = match (number("SKYHAUL_SEED"), number("SKYHAUL_SEEDS")) {
         (Some(seed), _) => (seed, 1),
-        (None, seeds) => (0, seeds.unwrap_or(30)),
+        (None, seeds) => (0, seeds.unwrap_or(6)),
     };
     for relays in 1..=3 {
         let mut total = Passage::default();

@@ -185,6 +185,9 @@ fn write_passed_on(station: &StationConfig, of: &str, out: &mut dyn Write) -> io
         |one: &&Destination| one.entry.shadow || entries.iter().any(|entry| entry.is_to(one));
     let names: Vec<&str> =
         station.destinations.iter().filter(is_for).map(Destination::name).collect();
+    if names.is_empty() {
+        return writeln!(out, "  not passed on: the [[subscription]] for {of} has no destination");
+    }
     let is_narrow = entries.iter().any(|entry| entry.mission.is_some() || entry.channel.is_some());
     let which = if is_narrow { ", as their mission and channel say" } else { "" };
     writeln!(out, "  passed on to {}{which}", names.join(", "))

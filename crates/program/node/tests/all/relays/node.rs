@@ -150,7 +150,9 @@ impl Node {
                 let spool = Spool::open(disk.clone(), spool_config(), at.utc(), draw).ok()?;
                 let feeder =
                     Feeder::new(DestinationId::FIRST, LineSharing::default(), ByteCount::mib(64));
-                Some(Outbound { spool, feeder, append_at: at.now, free_at: at.now, sync: None })
+                let is_station = self.role == Role::Station;
+                let append_at = if is_station { at.now } else { Instant::FAR_FUTURE };
+                Some(Outbound { spool, feeder, append_at, free_at: at.now, sync: None })
             }
         };
         let inbound = match self.role {
