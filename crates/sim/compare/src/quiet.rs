@@ -386,7 +386,7 @@ mod tests {
     /// Runs one attempt after the other, of which others have these shares of the processors.
     /// Returns the number of the attempt whose result counts.
     fn attempts(policy: DisturbedRuns, foreign: &[u64], planned: Duration) -> (u32, Conditions) {
-        let shares = RefCell::new(foreign.to_vec().into_iter());
+        let shares = RefCell::new(foreign.iter().copied());
         let machine = RefCell::new(usage("cpu  0 0 0 0 0 0 0 0 0 0", 0));
         let is_begin = Cell::new(false);
         let watch = QuietWatch {
