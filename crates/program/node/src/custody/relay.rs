@@ -370,3 +370,6 @@ fn ends(payload: &[u8]) -> bool {
 }
 
 const FOLDER: &str = "relay";
+
+#[cfg(test)]
+mod tests;

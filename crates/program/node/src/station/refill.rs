@@ -83,6 +83,9 @@ struct Completing {
     sent: BTreeMap<(Channel, u64), DurableFrame>,
 }
 
+/// Stands for the channels of other stations, whose names are not this node's to trust; no channel
+/// has this name.
+const PASSED_ON: &str = "";
 /// The stop flag and idle contacts are checked this often.
 const LOOK: Duration = Duration::from_millis(100);
 /// A contact that the centre asks no more about ends after this time: longer than usual outages of
@@ -119,9 +122,9 @@ impl RefillRunner {
             is_refused: false,
         };
         let places = 0..runner.context.shared.routing.count();
-        for (channel, to) in channels.iter().flat_map(|one| places.clone().map(move |to| (one, to)))
-        {
-            let memo = Memo::of_refill(state, channel.name.as_str(), to);
+        let names = channels.iter().map(|channel| channel.name.as_str()).chain([PASSED_ON]);
+        for (channel, to) in names.flat_map(|name| places.clone().map(move |to| (name, to))) {
+            let memo = Memo::of_refill(state, channel, to);
             let found = ResumePoint::find(&mut runner.context.shared.spool(), &memo, 1);
             if let ResumePoint::In(resumed) = found.map_err(|error| super::spool_fault(&error))? {
                 let (format, open) = (resumed.format, resumed.open);
@@ -136,7 +139,7 @@ impl RefillRunner {
                 let asked_at = runner.context.clock.now();
                 let completing =
                     Completing { contact, open, format, memo, asked_at, sent: BTreeMap::new() };
-                runner.open.insert(RefillKey { channel: channel.name.to_string(), to }, completing);
+                runner.open.insert(RefillKey { channel: channel.to_owned(), to }, completing);
             }
         }
         Ok(runner)
@@ -185,7 +188,7 @@ impl RefillRunner {
             self.channels.iter().find(|channel| channel.name.as_str() == ask.channel).cloned();
         let outcome = match channel {
             _ if !self.config.enabled => Some(UnavailableReason::Disabled),
-            None => Some(UnavailableReason::NoChannel),
+            None => self.look_in_passed_on(ask, &mut wanted),
             Some(channel) => self.look_in(ask, &channel, &mut wanted),
         };
         let key = self.key(ask);
@@ -240,6 +243,18 @@ impl RefillRunner {
                 Some(UnavailableReason::Refused)
             }
         }
+    }
+
+    /// Searches a contact that the node only passed on, or one of a channel that it had once.
+    /// Returns the reason where frames are not found.
+    fn look_in_passed_on(&mut self, ask: &Ask, wanted: &mut Wanted) -> Option<UnavailableReason> {
+        let Some(mission) = self.context.missions.by_name(&ask.mission).cloned() else {
+            return Some(UnavailableReason::NoChannel);
+        };
+        if !self.look_in_spool(ask, &mission, wanted) {
+            return Some(UnavailableReason::Refused);
+        }
+        (!wanted.is_complete()).then_some(UnavailableReason::NoChannel)
     }
 
     /// Whether the spool could be read.
@@ -322,7 +337,10 @@ impl RefillRunner {
 
     /// The contact that a question is about has this key among those that are open.
     fn key(&self, ask: &Ask) -> RefillKey {
-        RefillKey { channel: ask.channel.clone(), to: self.asking }
+        let is_own = |channel: &skyhaul_config::Channel| channel.name.as_str() == ask.channel;
+        let is_own = self.channels.iter().any(is_own);
+        let channel = if is_own { ask.channel.clone() } else { PASSED_ON.to_owned() };
+        RefillKey { channel, to: self.asking }
     }
 
     fn completes(&self, key: &RefillKey) -> Option<FlowId> {
@@ -360,7 +378,7 @@ impl RefillRunner {
             }
         };
         shared.alarms.clear("requested frames cannot be sent");
-        let memo = Memo::of_refill(&self.state, &ask.channel, self.asking);
+        let memo = Memo::of_refill(&self.state, &self.key(ask).channel, self.asking);
         if let Err(error) = memo.remember(&ChannelPosition::Open {
             from: vec![0],
             format,
