@@ -13,6 +13,7 @@ mod reception;
 mod request;
 mod session;
 mod socket;
+mod way;
 
 pub use delivery::{DeliveryState, DeliveryStatus};
 pub use folders::{FolderState, FolderStatus};
@@ -22,10 +23,9 @@ pub use guests::{StreamState, StreamStatus, StreamsStatus};
 pub use inputs::{InputFrames, InputStatus};
 pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
-    ContactForecast, ContactIntegrity, ContactReceived, ContactState, ContactWay,
-    DestinationStatus, FrameReception, HopStatus, LinePath, LineState, LineStatus, LiveStatus,
-    NodeStatus, PathControl, PathFec, ProductStatus, SpoolStatus, StageLatency, StationPeer,
-    StationStatus, StoreState, StoreStatus,
+    ContactForecast, ContactIntegrity, ContactReceived, ContactState, DestinationStatus,
+    FrameReception, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, PathControl, PathFec,
+    ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
 };
 pub use process::ProcessStatus;
 pub use products::{AssembledProduct, AssemblyState};
@@ -35,3 +35,4 @@ pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};
+pub use way::{ContactWay, HopStatus};

@@ -253,7 +253,8 @@ mod tests {
     fn what_is_passed_on_is_explained_also_of_stations_further_away() {
         let said = explained(
             "[[destination]]\nto = \"node:backup\"\n[[listen]]\nbind = \"127.0.0.1:0\"\n\
-             [[subscription]]\nof = \"contacts\"\nstation = [\"oper\", \"far\"]\nmission = [\"aqua\"]\n",
+             [[subscription]]\nof = \"contacts\"\nstation = [\"oper\", \"far\"]\n\
+             mission = [\"aqua\"]\n",
         );
         for part in [
             "contacts from oper\n  kept as received: the node makes no products\n  passed on to \

@@ -190,7 +190,6 @@ fn what_the_store_cannot_read_back_goes_on_as_lost_in_its_place() {
     for (seq, block) in (0..).zip(&blocks) {
         bench.arrive(seq, block);
     }
-    let going = |tasks: &mut Going, record: LogRecord| tasks.held = Some(record);
     bench.pass_on();
     // As if the first two were gone: the third one comes, and nothing before it.
     let contact = Bench::contact();
@@ -201,7 +200,7 @@ fn what_the_store_cannot_read_back_goes_on_as_lost_in_its_place() {
         last = Some(record);
     }
     let mut tasks = Going::new(source, FlowId(1), Seq::FIRST);
-    going(&mut tasks, last.unwrap());
+    tasks.held = last;
     let mut given = Vec::new();
     while let RelayTask::Append { payload, .. } = tasks.next(&mut bench.store).unwrap() {
         given.push(payload);

@@ -19,7 +19,8 @@ pub struct Truth {
     read: BTreeMap<(usize, StoredContact), Got>,
     /// When blocks came to a node, by node, flow and place.
     arrivals: BTreeMap<(usize, FlowId, u64), Utc>,
-    /// What each hop added to each block: from its arrival at a node until it was taken for the next.
+    /// What each hop added to each block: from its arrival at a node until it was taken for the
+    /// next one.
     pub added: Vec<Duration>,
     pub is_ending: bool,
     /// What the sync under way covers.
