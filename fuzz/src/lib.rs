@@ -9,6 +9,7 @@ mod channels;
 mod configuration;
 mod files;
 mod forward;
+mod hints;
 mod offload;
 mod one_way;
 mod pairing;
@@ -30,6 +31,7 @@ pub use channels::channels;
 pub use configuration::configuration;
 pub use files::files;
 pub use forward::forward;
+pub use hints::{contact_plan, feed_lines};
 pub use offload::offload_packets;
 pub use one_way::one_way;
 pub use pairing::{address_book, pairing};
@@ -65,7 +67,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "configuration", body: configuration, rounds: 20_000 },
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
+    Target { name: "contact_plan", body: contact_plan, rounds: 20_000 },
     Target { name: "description", body: description, rounds: 500 },
+    Target { name: "feed_lines", body: feed_lines, rounds: 50_000 },
     Target { name: "files", body: files, rounds: 50_000 },
     Target { name: "forward", body: forward, rounds: 100_000 },
     Target { name: "frame_stream", body: frame_stream, rounds: 5_000 },

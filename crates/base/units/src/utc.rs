@@ -72,8 +72,59 @@ impl Utc {
         let before = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
         before[(month - 1) as usize] + day + if leap && month > 2 { 1 } else { 0 }
     }
+    /// Reads RFC 3339 5.6, `Z` alone: `2026-11-22T12:30:00Z`, to the nanosecond at most; a second
+    /// 60 is the one after it. None where it is not such a time of the years 1970 to 2200.
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        let (date, time) = text.split_once(['T', 't', ' '])?;
+        let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+        let time = time.strip_suffix(['Z', 'z'])?;
+        let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+        let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+        let digits =
+            fraction.bytes().all(|byte| byte.is_ascii_digit()) && (1..=9).contains(&fraction.len());
+        if !digits || hour > 23 || minute > 59 || second > 60 || !(1..=12).contains(&month) {
+            return None;
+        }
+        if !(FIRST_YEAR..=LAST_YEAR).contains(&year) {
+            return None;
+        }
+        let nanos: u64 = format!("{fraction:0<9}").parse().ok()?;
+        let in_day =
+            Duration::from_secs((hour * 60 + minute) * 60 + second) + Duration::from_nanos(nanos);
+        let days = days_before(year) + MONTHS.iter().take(month as usize - 1).sum::<u64>() + day;
+        let leap_day = u64::from(month > 2 && is_leap(year));
+        let length = MONTHS.get(month as usize - 1)? + u64::from(month == 2 && is_leap(year));
+        let number = i64::try_from(days + leap_day).ok()? - 1 - DAYS_TO_1970;
+        (1..=length).contains(&day).then(|| Self::from_day(number, in_day))
+    }
 }
 
+/// The numbers between `between`, each of as many digits as `widths` says.
+fn numbers(text: &str, between: char, widths: [usize; 3]) -> Option<[u64; 3]> {
+    let mut parts = text.split(between);
+    let mut found = [0; 3];
+    for (place, width) in found.iter_mut().zip(widths) {
+        let part = parts.next().filter(|part| part.len() == width)?;
+        *place = part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())??;
+    }
+    parts.next().is_none().then_some(found)
+}
+
+const fn is_leap(year: u64) -> bool {
+    year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400)
+}
+
+/// Days of the years 1 to the one before this.
+const fn days_before(year: u64) -> u64 {
+    let before = year - 1;
+    before * 365 + before / 4 - before / 100 + before / 400
+}
+
+const DAYS_TO_1970: i64 = days_before(1970) as i64;
+const MONTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+/// What the program's clock can count.
+const FIRST_YEAR: u64 = 1970;
+const LAST_YEAR: u64 = 2200;
 const NANOS_PER_DAY: i64 = 86_400 * 1_000_000_000;
 
 impl Add<Duration> for Utc {

@@ -11,7 +11,7 @@ use crate::forwards::{FarNodes, ForwardEntry};
 use crate::mirrors::{FilesEntry, MirrorEntry};
 use crate::node::Node;
 use crate::packets::Live;
-use crate::path::{LinePath, Outage};
+use crate::path::{FeedRowEntry, LinePath, Outage};
 use crate::peer::PeerEntry;
 use crate::products::{ProductEntry, Products};
 use crate::refill::Refill;
@@ -90,6 +90,7 @@ pub(super) const TABLES: &[ConfigTable] = &[
     Line::TABLE,
     LinePath::TABLE,
     Outage::TABLE,
+    FeedRowEntry::TABLE,
     Class::TABLE,
     Channel::TABLE,
     ChannelInput::TABLE,

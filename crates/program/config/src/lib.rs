@@ -70,7 +70,7 @@ pub use mirrors::{FarFolder, FilesEntry, MirrorEntry, Patterns};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
 pub use packets::{Live, LiveTarget, LiveTargetError};
-pub use path::{LinePath, Outage, Outages, Transport};
+pub use path::{FeedRowEntry, FeedRows, LinePath, Outage, Outages, Transport};
 pub use peer::{PeerEntry, PeerNames};
 pub use peer_address::PeerAddresses;
 pub use peer_key::{PeerKey, PeerKeys};

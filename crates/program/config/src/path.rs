@@ -3,8 +3,10 @@
 use crate::name::{HostPort, InterfaceName, Name, from_text};
 use crate::section::section;
 use crate::time::ConfigTime;
-use skyhaul_units::Rate;
+use skyhaul_hints::{FeedCondition, FeedMap, FeedRow, FeedSource};
+use skyhaul_units::{Duration, Probability, Rate};
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 section! {
@@ -37,6 +39,31 @@ section! {
         standby: bool => "false",
         /// Its known outages: tables `[[path.outage]]`.
         outage: Outages => optional,
+        /// Where a modem tells of it, a line of key=value pairs each second: `unix:PATH`, a socket
+        /// that another program listens on; `file:PATH`, of which the last line counts; or
+        /// `exec:COMMAND`, which is run again if it ends. `[[path.map]]` says what the lines mean.
+        feed: FeedSource => optional,
+        /// What the feed said holds for this long after its last line. Then an alarm is raised.
+        feed_stale: Duration => "5 s",
+        /// What lines of the feed mean: tables `[[path.map]]`.
+        map: FeedRows => optional,
+        /// A contact plan: a CSV or JSON file of the times in which the path carries data, with the
+        /// rate of each. It is read again when it changes. Between them the path is out.
+        plan: PathBuf => optional,
+    }
+}
+
+section! {
+    /// What lines of the feed above mean. For each line the first table counts whose condition
+    /// holds, for the rate and for the loss separately. Up to 64 for each path.
+    "[[path.map]]" FeedRowEntry checked by FeedRowEntry::check {
+        /// The condition: `snr>=8`, `modcod=QPSK-1/2`, `snr<3 and ber>1e-4`. Left out: it holds for
+        /// every line.
+        when: FeedCondition => "",
+        /// The rate of the path then. `0 bit/s`: the path is out.
+        rate: Rate => optional,
+        /// The loss that the path has then at least: FEC repair is sized for it.
+        loss: Probability => optional,
     }
 }
 
@@ -89,6 +116,11 @@ from_text!(Transport);
 #[serde(transparent)]
 pub struct Outages(pub Vec<Outage>);
 
+/// What lines of a feed mean.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(transparent)]
+pub struct FeedRows(pub Vec<FeedRowEntry>);
+
 impl LinePath {
     /// The one way of a station that names none.
     pub fn any() -> Self {
@@ -111,6 +143,30 @@ impl LinePath {
         self.outage.as_ref().map_or(&[], |outages| &outages.0)
     }
 
+    /// What lines of its feed mean.
+    pub fn feed_map(&self) -> FeedMap {
+        let rows = self.map.as_ref().map_or(&[][..], |rows| &rows.0).iter();
+        let row =
+            |row: &FeedRowEntry| FeedRow { when: row.when.clone(), rate: row.rate, loss: row.loss };
+        FeedMap::new(rows.map(row).collect())
+    }
+
+    /// The same path without what is known of it from outside: its outages, feed and plan.
+    pub fn without_hints(&self) -> Self {
+        let Self { feed_stale, .. } = Self::any();
+        Self { outage: None, feed: None, feed_stale, map: None, plan: None, ..self.clone() }
+    }
+
+    /// Relative file paths start at the configuration's folder.
+    pub(super) fn resolve(&mut self, base: &Path) {
+        if let Some(plan) = &mut self.plan {
+            crate::from_base(base, plan);
+        }
+        if let Some(FeedSource::Unix(file) | FeedSource::File(file)) = &mut self.feed {
+            crate::from_base(base, file);
+        }
+    }
+
     /// Where it goes from, in words.
     pub fn place(&self) -> String {
         match (&self.interface, self.local) {
@@ -129,6 +185,19 @@ impl LinePath {
                 "a path of 0 bit/s carries nothing; write its rate like \"93 Mbit/s\"".to_owned()
             );
         }
+        let rows = self.map.as_ref().map_or(0, |rows| rows.0.len());
+        if rows > 0 && self.feed.is_none() {
+            return Err("a path has [[path.map]] and no `feed`; add the feed".to_owned());
+        }
+        if rows > MAX_ROWS {
+            return Err(format!("the path has {rows} [[path.map]]; write at most {MAX_ROWS}"));
+        }
+        if !(STALE_MIN..=STALE_MAX).contains(&self.feed_stale) {
+            return Err(format!(
+                "a `feed_stale` of {} is out of range; write {STALE_MIN} to {STALE_MAX}",
+                self.feed_stale
+            ));
+        }
         if self.outages().len() > MAX_OUTAGES {
             let count = self.outages().len();
             return Err(format!(
@@ -136,6 +205,18 @@ impl LinePath {
             ));
         }
         Ok(())
+    }
+}
+
+impl FeedRowEntry {
+    fn check(&self) -> Result<(), String> {
+        if self.rate.is_none() && self.loss.is_none() {
+            return Err("a [[path.map]] has neither `rate` nor `loss`; write one of them, or both"
+                .to_owned());
+        }
+        let rate = self.rate.filter(|rate| *rate > Rate::ZERO);
+        rate.map_or(Ok(()), skyhaul_hints::check_rate)?;
+        self.loss.map_or(Ok(()), skyhaul_hints::check_loss)
     }
 }
 
@@ -153,3 +234,8 @@ impl Outage {
 
 /// What a session takes of hints for one path.
 const MAX_OUTAGES: usize = 64;
+/// One for each MODCOD of DVB-S2X, and some.
+const MAX_ROWS: usize = 64;
+/// Two lines that come a second apart.
+const STALE_MIN: Duration = Duration::from_secs(2);
+const STALE_MAX: Duration = Duration::from_secs(3_600);

@@ -216,6 +216,7 @@ impl StationConfig {
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
+        self.path.iter_mut().for_each(|path| path.resolve(base));
         self.channel.iter_mut().for_each(|channel| channel.resolve(base));
         self.folders.dropped.iter_mut().for_each(|folder| folder.resolve(base));
         self.folders

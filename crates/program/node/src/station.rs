@@ -3,8 +3,9 @@
 //! Threads: one for each channel (`channel`) and for each input that is recorded (`recording`), one
 //! that syncs the disk (`spooler`), one that looks for frames that a destination misses (`refill`),
 //! one for the line (`uplinks`: an `uplink` for each destination), one for each drop folder
-//! (`folders`), one for each mirror (`mirrors`), three for each stream (`streams`), one that
-//! answers status requests. They meet in `shared`.
+//! (`folders`), one for each mirror (`mirrors`), one for each path with a feed or a plan
+//! (`outside`), three for each stream (`streams`), one that answers status requests. They meet in
+//! `shared`.
 
 mod board;
 mod channel;
@@ -20,6 +21,7 @@ mod lateness;
 mod memo;
 mod mirrors;
 mod order;
+mod outside;
 mod packing;
 mod paths;
 mod quiet;
@@ -54,6 +56,7 @@ use channel_context::ChannelContext;
 use folders::FolderRunner;
 use mirrors::Mirror;
 use order::StationOrder;
+use outside::OutsideWatches;
 use paths::{SpareSocket, StationPaths};
 use refill::RefillRunner;
 use relay::RelayRunner;
@@ -102,6 +105,7 @@ pub(crate) struct Station {
     shared: Arc<StationShared>,
     threads: Vec<JoinHandle<()>>,
     streams: Streams,
+    outside: OutsideWatches,
     reload: Reload,
 }
 
@@ -139,7 +143,8 @@ impl Station {
         let mut threads = start(config, &shared, from, clock, line)?;
         threads.extend(mirrors(config, &doors.0, &shared, clock)?);
         let streams = Streams::start(&config.stream, &doors.1, &shared, clock)?;
-        Ok(Self { shared, threads, streams, reload: Reload::new(written) })
+        let outside = OutsideWatches::start(config.paths(), &shared, clock)?;
+        Ok(Self { shared, threads, streams, outside, reload: Reload::new(written) })
     }
 
     /// What its threads share.
@@ -152,7 +157,10 @@ impl Station {
     /// # Errors
     /// What is wrong with it; nothing has changed.
     pub(crate) fn adopt(&mut self, new: StationConfig) -> Result<Adopted, String> {
-        self.reload.adopt(new, &self.shared)
+        let paths = new.paths();
+        let mut adopted = self.reload.adopt(new, &self.shared)?;
+        adopted.changes.extend(self.outside.adopt(paths));
+        Ok(adopted)
     }
 
     /// Whether all inputs are over and everything is sent.
@@ -176,6 +184,7 @@ impl Station {
     pub(crate) fn end(self) -> Result<(), Fault> {
         let ended = self.streams.end();
         self.shared.shutdown.request();
+        self.outside.end();
         for thread in self.threads.into_iter().chain(ended) {
             // A panic was logged; what is on the disk is checked at the next start.
             let _ = thread.join();
@@ -192,6 +201,12 @@ pub(crate) fn obey(shared: &StationShared, request: StatusRequest) -> StatusRepl
         }
         StatusRequest::AddPath { path } => {
             match serde_json::from_value::<skyhaul_config::LinePath>(path) {
+                Ok(path) if path.feed.is_some() || path.plan.is_some() => {
+                    return refused(
+                        "a path that a command adds has no feed and no plan; write it in the \
+                        configuration and send SIGHUP",
+                    );
+                }
                 Ok(path) if path.name.is_some() => StationOrder::Add(Box::new(path)),
                 Ok(_) => return refused("the path has no name"),
                 Err(error) => return refused(&error.to_string()),

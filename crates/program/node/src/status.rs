@@ -5,6 +5,7 @@ mod folders;
 mod gaps;
 mod guests;
 mod inputs;
+mod knowledge;
 mod model;
 mod process;
 mod products;
@@ -21,6 +22,8 @@ pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAske
 pub use guests::{FilesStatus, ForwardsStatus, ListenStatus, MirrorState, MirrorStatus};
 pub use guests::{StreamState, StreamStatus, StreamsStatus};
 pub use inputs::{InputFrames, InputStatus};
+pub(crate) use knowledge::seconds;
+pub use knowledge::{FeedStatus, HintOrigin, HintSays, HintStatus, PathOutlook, PlanStatus};
 pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
     ContactForecast, ContactIntegrity, ContactReceived, ContactState, DestinationStatus,

@@ -253,6 +253,11 @@ impl Session {
         let payload = attached.and_then(|path| path.payload).filter(|_| !control.is_over());
         let next = payload
             .and_then(|payload| PathTurn { now, id: path, payload, multipath }.next(control));
+        if let Some((_, datagram)) = &next
+            && let Some(path) = multipath.paths.attached.get_mut(&path)
+        {
+            path.spend(now, datagram.len());
+        }
         if let Some(line) = &mut multipath.sender.sharing.line {
             match &next {
                 Some((_, datagram)) => line.sent(now, path, datagram.len()),
@@ -263,8 +268,8 @@ impl Session {
     }
 
     /// Takes a forecast of a path; times are of the session's clock. Returns whether it was taken:
-    /// the session has the path, and no more than 64 outages and 64 rates are forecast of it.
-    /// Outages that touch become one.
+    /// the session has the path, and no more than 64 outages, 64 rates and 64 losses are forecast
+    /// of it. Outages that touch become one.
     pub fn hint(&mut self, path: PathId, hint: Hint) -> bool {
         let Self { control, multipath, .. } = self;
         let path = multipath.paths.attached.get_mut(&path);
@@ -273,6 +278,18 @@ impl Session {
             multipath.see_hints(multipath.clock, control);
         }
         taken
+    }
+
+    /// Replaces all forecasts of a path. What is forecast as before goes on: an outage that lasts
+    /// does not end in between. Those that do not fit are left out.
+    pub fn set_hints(&mut self, path: PathId, hints: impl IntoIterator<Item = Hint>) {
+        let Self { control, multipath, .. } = self;
+        let Some(path) = multipath.paths.attached.get_mut(&path) else { return };
+        path.hints.add(Hint::Withdraw);
+        for hint in hints {
+            path.hints.add(hint);
+        }
+        multipath.see_hints(multipath.clock, control);
     }
 
     /// A path was filled as far as its room, or the blocks, went.

@@ -5,7 +5,7 @@ use super::status::write_paths;
 use skyhaul_config::ConfigTime;
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::status::{PathHint, StatusRequest, ask, order};
-use skyhaul_units::Rate;
+use skyhaul_units::{Probability, Rate};
 use std::io::Write;
 
 /// Changes the paths of a running station, until its configuration is read again.
@@ -34,16 +34,19 @@ Example:
         #[command(flatten)]
         node: NodeArguments,
     },
-    /// Announces an outage or a rate of a path in advance, or withdraws that.
+    /// Announces an outage, a rate or a loss of a path in advance, or withdraws that.
     #[command(after_help = "\
         Times are in UTC. Before an announced outage the path gets no data that would not arrive \
-        in time. During the outage it raises no alarm, and at the end it is used at once. \
-        Forecasts take hints into account.
+        in time. During the outage it raises no alarm, and at the end it is used at once. A rate \
+        with an end is also the most that the path gets until then. FEC repair is sized for an \
+        announced loss before a loss was measured, and for no less until its end. Forecasts take \
+        hints into account.
 
 Example:
   skyhaul path hint modem --from 2026-11-22T12:30:00Z --until 2026-11-22T12:38:00Z --config \
   station.toml
   skyhaul path hint modem --rate '5 Mbit/s' --from 2026-11-22T12:38:00Z --config station.toml
+  skyhaul path hint modem --loss '2 %' --until 2100-01-01T00:00:00Z --config station.toml
   skyhaul path hint modem --withdraw --config station.toml")]
     Hint(HintArguments),
 }
@@ -83,17 +86,21 @@ pub struct Add {
 pub struct HintArguments {
     /// The path's name.
     name: String,
-    /// When the outage begins, or the rate takes effect.
+    /// When the outage begins, or the rate or loss takes effect. For a rate or a loss the default
+    /// is now.
     #[arg(long, value_name = "TIME")]
     from: Option<ConfigTime>,
-    /// When the outage ends.
-    #[arg(long, value_name = "TIME", requires = "from", conflicts_with = "rate")]
+    /// When the outage, rate or loss ends. A rate without an end holds until it was measured.
+    #[arg(long, value_name = "TIME")]
     until: Option<ConfigTime>,
     /// The rate that the path will have.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "loss")]
     rate: Option<Rate>,
+    /// The share of datagrams that the path will lose at least.
+    #[arg(long, requires = "until")]
+    loss: Option<Probability>,
     /// Withdraws all earlier hints for this path.
-    #[arg(long, conflicts_with_all = ["from", "until", "rate"])]
+    #[arg(long, conflicts_with_all = ["from", "until", "rate", "loss"])]
     withdraw: bool,
     #[command(flatten)]
     node: NodeArguments,
@@ -158,12 +165,15 @@ impl Add {
 
 impl HintArguments {
     fn known(&self) -> Result<PathHint, Failure> {
-        match (self.withdraw, self.rate, self.from, self.until) {
+        let Self { from, until, .. } = *self;
+        match (self.withdraw, self.rate, self.loss, from, until) {
             (true, ..) => Ok(PathHint::Withdraw),
-            (_, Some(rate), from, _) => Ok(PathHint::Rate { from, rate }),
-            (_, None, Some(from), Some(until)) => Ok(PathHint::Outage { from, until }),
-            (_, None, ..) => {
-                let help = "give --from and --until for an outage, --rate, or --withdraw";
+            (_, Some(rate), ..) => Ok(PathHint::Rate { from, until, rate }),
+            (_, _, Some(loss), from, Some(until)) => Ok(PathHint::Loss { from, until, loss }),
+            (_, None, None, Some(from), Some(until)) => Ok(PathHint::Outage { from, until }),
+            _ => {
+                let help = "give --from and --until for an outage, --rate, --loss and --until, or \
+                    --withdraw";
                 Err(Failure::new(Exit::Usage, "no forecast is given for the path", help))
             }
         }

@@ -3,6 +3,7 @@
 mod contacts;
 mod folders;
 mod guests;
+mod outlook;
 mod watch;
 
 use super::gaps::in_words;
@@ -306,6 +307,7 @@ pub fn write_paths(paths: &[LinePath], out: &mut dyn Write) -> io::Result<()> {
         if let Some(reason) = &path.reason {
             writeln!(out, "    {}: {reason}", path.state)?;
         }
+        outlook::write(&path.outlook, out)?;
     }
     Ok(())
 }

@@ -28,6 +28,7 @@ mod front_ends;
 mod gaps;
 mod generate;
 mod handover;
+mod hints;
 mod kill;
 mod lab;
 mod live;

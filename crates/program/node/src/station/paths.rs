@@ -7,6 +7,7 @@ mod pool;
 mod shown;
 
 use super::fallback::Twin;
+use super::outside::OutsideBoard;
 use super::sockets::PathSocketOpener;
 use crate::fault::Fault;
 use crate::status::{LinePath, PathHint};
@@ -174,11 +175,14 @@ impl StationPaths {
         planned.map_or("path", PlannedPath::title)
     }
 
-    /// The name of a path of the session, and the rate that is declared for it.
-    pub fn declared(&self, path: PathId) -> (&str, Option<Rate>) {
+    /// The name of a path of the session, and the rate that is declared for it, or the lower one
+    /// that it has now by a forecast.
+    pub fn declared(&self, path: PathId, utc: Utc) -> (&str, Option<Rate>) {
         let planned = self.planned.iter().find(|planned| planned.has(path));
         let rate = planned.and_then(|planned| planned.config.rate);
-        (self.title(path), rate.or(self.sockets.opener.line.rate))
+        let rate = rate.or(self.sockets.opener.line.rate);
+        let most = planned.and_then(|planned| planned.forecasts.ceiling(utc));
+        (self.title(path), rate.into_iter().chain(most).min())
     }
 
     /// The names of all paths.
@@ -193,6 +197,20 @@ impl StationPaths {
         let less = planned.shrunk_by(payload);
         let configured = self.sockets.mtu();
         (less > 0).then(|| SmallerPacket { size: configured.saturating_sub(less), configured })
+    }
+
+    /// Takes what feeds and plans say now. Returns the session's paths with other forecasts than
+    /// before.
+    pub fn learn(&mut self, board: &OutsideBoard, utc: Utc) -> Vec<PathId> {
+        let mut changed = Vec::new();
+        for planned in &mut self.planned {
+            let knowledge = board.of(planned.config.title());
+            if planned.forecasts.learn(knowledge, utc) {
+                changed.extend(planned.path);
+                changed.extend(planned.tcp.as_ref().and_then(|twin| twin.path));
+            }
+        }
+        changed
     }
 
     /// Tells the session the forecasts for one of its paths.
@@ -354,9 +372,10 @@ impl StationPaths {
             let Some(path) = paths.iter().find(|path| is_same(path, &planned.config)) else {
                 continue;
             };
-            if path.outage != planned.config.outage {
+            let has_other_outages = path.outage != planned.config.outage;
+            planned.config = path.clone();
+            if has_other_outages {
                 planned.forecasts = forecasts::PathForecasts::of(path);
-                planned.config.outage.clone_from(&path.outage);
                 adopted.hinted.extend(planned.path);
                 adopted.changes.push(format!("path {}: forecast outages changed", path.title()));
             }
@@ -406,10 +425,9 @@ impl StationPaths {
     }
 }
 
-/// Whether two paths are the same but for their forecasts.
+/// Whether two paths are the same but for what is known of them from outside.
 fn is_same(one: &PathConfig, other: &PathConfig) -> bool {
-    let bare = |path: &PathConfig| PathConfig { outage: None, ..path.clone() };
-    bare(one) == bare(other)
+    one.without_hints() == other.without_hints()
 }
 
 #[cfg(test)]

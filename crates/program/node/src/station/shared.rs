@@ -2,6 +2,7 @@
 
 use super::board::StationBoard;
 use super::order::Orders;
+use super::outside::OutsideBoard;
 use super::refill::Questions;
 use super::routing::Routing;
 use crate::alarms::Alarms;
@@ -32,6 +33,8 @@ pub struct StationShared {
     pub questions: Questions,
     /// Where contacts go.
     pub routing: Routing,
+    /// What feeds and plans say of the paths.
+    pub outside: OutsideBoard,
 }
 
 impl StationShared {
@@ -53,6 +56,7 @@ impl StationShared {
             orders: Orders::default(),
             questions: Questions::default(),
             routing,
+            outside: OutsideBoard::default(),
         }
     }
 

@@ -5,6 +5,7 @@ use super::folders::FolderStatus;
 use super::gaps::GapCounts;
 use super::guests::{FilesStatus, ForwardsStatus, MirrorStatus, StreamStatus, StreamsStatus};
 use super::inputs::{InputFrames, InputStatus};
+use super::knowledge::PathOutlook;
 use super::process::ProcessStatus;
 use super::products::AssembledProduct;
 use super::reception::{ChannelState, RecordingStatus, Vita49Status};
@@ -328,6 +329,9 @@ pub struct LinePath {
     pub repair: PathFec,
     /// Stalls: how often it stopped answering.
     pub stalls: u64,
+    /// What is known of it from outside.
+    #[serde(flatten)]
+    pub outlook: PathOutlook,
 }
 
 /// What decides how fast a path goes.

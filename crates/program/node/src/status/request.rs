@@ -4,7 +4,7 @@ use super::{GapFilter, GapReport, GapsAsked, NodeStatus};
 use crate::fault::{Fault, Responsible};
 use serde::{Deserialize, Serialize};
 use skyhaul_config::ConfigTime;
-use skyhaul_units::Rate;
+use skyhaul_units::{Probability, Rate};
 
 /// A question or an order. A client that sends nothing asks for the status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,8 +50,20 @@ pub enum PathHint {
     Rate {
         /// From when; left out: from now.
         from: Option<ConfigTime>,
+        /// Until when it carries no more; left out: until its rate was measured.
+        #[serde(default)]
+        until: Option<ConfigTime>,
         /// The rate, counted in IP packets.
         rate: Rate,
+    },
+    /// It loses at least this share of datagrams.
+    Loss {
+        /// From when; left out: from now.
+        from: Option<ConfigTime>,
+        /// Until when.
+        until: ConfigTime,
+        /// The share.
+        loss: Probability,
     },
     /// All forecasts are withdrawn.
     Withdraw,

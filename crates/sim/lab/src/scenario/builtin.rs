@@ -33,5 +33,6 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("paths-adaptive.toml", include_str!("../../../../../scenarios/paths-adaptive.toml")),
     ("site.toml", include_str!("../../../../../scenarios/site.toml")),
     ("destinations.toml", include_str!("../../../../../scenarios/destinations.toml")),
+    ("fade.toml", include_str!("../../../../../scenarios/fade.toml")),
     ("path-dies.toml", include_str!("../../../../../scenarios/path-dies.toml")),
 ];

@@ -115,6 +115,7 @@ mod blocks;
 mod controller;
 mod destinations;
 mod dtp;
+mod fade;
 mod flow;
 mod goodput;
 mod line;
@@ -140,4 +141,5 @@ pub static KINDS: &[&dyn Kind] = &[
     &one_way::OneWay,
     &shared::KIND,
     &destinations::KIND,
+    &fade::KIND,
 ];

@@ -65,6 +65,13 @@ impl LossMeter {
         Self { long: window, short: window, run: 0, last_was_lost: false, tick: None }
     }
 
+    /// A loss that is known from elsewhere: it is assumed where no fate is known yet.
+    pub fn assume(&mut self, loss: Probability) {
+        if self.tick.is_none() {
+            *self = Self::with_prior(loss);
+        }
+    }
+
     /// The fate of the next datagram, in the order of sending; `now` is when it became known.
     pub fn fate(&mut self, now: Instant, fate: DatagramFate) {
         self.forget(now);
@@ -163,6 +170,17 @@ impl LossEstimate {
     /// A configured loss, as on a path without return: independent losses.
     pub const fn assumed(loss: Probability) -> Self {
         Self { loss, upper: loss, after_loss: loss, is_clean: loss.as_ppb() == 0 }
+    }
+
+    /// The same where at least `loss` is to be expected.
+    pub fn at_least(self, loss: Probability) -> Self {
+        let upper = self.upper.max(loss);
+        Self {
+            loss: self.loss.max(loss),
+            upper,
+            after_loss: self.after_loss.max(upper),
+            is_clean: self.is_clean && loss == Probability::ZERO,
+        }
     }
 
     /// Mean length of a run of losses, in thousandths of a datagram.

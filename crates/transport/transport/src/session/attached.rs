@@ -4,12 +4,13 @@ use super::health::{Health, IsLarge, Size, Stall, UsablePaths};
 use super::hints::{Beside, Hints};
 use super::path_repair::PathRepair;
 use super::timer::Timer;
+use crate::classes::Bucket;
 use crate::inflight::{Inflight, SentDatagram};
 use crate::path::{Estimate, PathOptions, PathState};
-use crate::repair::{CoderCounters, DecoderCounters, Goal};
+use crate::repair::{CoderCounters, DecoderCounters, Goal, UNDER_SYMBOL};
 use crate::schedule::LineEstimate;
 use crate::wire::ControlReader;
-use skyhaul_units::{Duration, Instant, Probability, Rate};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 /// A path that a session has.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Attached {
     /// When a stalled path, or one that carries nothing, is tried next.
     pub try_at: Instant,
     pub hints: Hints,
+    /// Holds the path to the rate that a hint gives as its most.
+    ceiling: Option<Bucket>,
 }
 
 /// When datagrams of each kind were last sent on a path.
@@ -87,6 +90,9 @@ pub struct PathStatus {
 /// The rate assumed of a path that has not measured one: so high that delay alone decides the
 /// scheduling.
 const RATE_UNKNOWN: Rate = Rate::from_mbps(1_000);
+/// The part of a path's most that symbols and FEC repair may take: the rest is for
+/// acknowledgements and the path's own packets.
+const CEILING_USED: (u64, u64) = (97, 100);
 /// A shorter pause is not taken for the end of a transfer.
 const IDLE: Duration = Duration::from_millis(10);
 /// Shorter silences are no sign of a fault: schedulers and acknowledgement timers of busy machines
@@ -113,6 +119,7 @@ impl Attached {
             last: LastSent::default(),
             try_at: Instant::ZERO,
             hints: Hints::default(),
+            ceiling: None,
         }
     }
 
@@ -168,6 +175,7 @@ impl Attached {
     pub fn line(&self) -> LineEstimate {
         let known = Some(self.estimate.rate).filter(|rate| *rate > Rate::ZERO);
         let rate = self.hints.predicted.or(known).unwrap_or(RATE_UNKNOWN);
+        let rate = self.hints.ceiling.map_or(rate, |most| rate.min(most));
         LineEstimate { rate, one_way_delay: self.rtt() / 2 }
     }
 
@@ -258,7 +266,7 @@ impl Attached {
     }
 
     /// The timers of this path. `usable`: how many paths are.
-    pub fn timers(&self, clock: Instant, usable: UsablePaths) -> [(Timer, Option<Instant>); 8] {
+    pub fn timers(&self, clock: Instant, usable: UsablePaths) -> [(Timer, Option<Instant>); 9] {
         // Silence during a forecast outage is expected, and nothing is sent then.
         let unless_absent = |due: Option<Instant>| due.filter(|_| !self.hints.is_absent());
         // A stalled path carries only probes: FEC repair waits.
@@ -268,6 +276,7 @@ impl Attached {
         let is_doubtful = |at: &Instant| several && self.is_usable() && *at > clock;
         let loss = self.inflight.next_timeout().map(|due| due.max(self.hints.judge_from));
         let group = self.repair.coder.next_timeout();
+        let held = self.ceiling.as_ref().filter(|bucket| !bucket.is_open(clock));
         [
             (Timer::Loss, loss),
             (Timer::RepairGroup, unless_absent(unless_stalled(group))),
@@ -276,6 +285,7 @@ impl Attached {
             (Timer::Stall, unless_absent(self.stalls_at(usable))),
             (Timer::StalledPathTry, unless_absent(self.is_stalled().then_some(self.try_at))),
             (Timer::HintChange, self.hints.next_change(clock)),
+            (Timer::HintRate, held.map(Bucket::serve_at)),
             (Timer::PathResize, self.size_due()),
         ]
     }
@@ -284,6 +294,24 @@ impl Attached {
     pub fn update_hints(&mut self, now: Instant, beside: Beside) {
         let (rtt, swing) = (self.rtt(), self.swing());
         self.hints.update(now, rtt, swing, beside);
+        self.repair.foretell(self.hints.loss);
+        let most = self.hints.ceiling.map(|most| most.scaled(CEILING_USED.0, CEILING_USED.1));
+        match (most, &mut self.ceiling) {
+            (Some(most), Some(bucket)) => bucket.set_rate(now, most),
+            (most, ceiling) => *ceiling = most.and_then(|most| Bucket::new(most, None)),
+        }
+    }
+
+    /// Whether the rate that a hint gives as the path's most lets a symbol go.
+    pub fn lets_symbol(&self, now: Instant) -> bool {
+        self.ceiling.as_ref().is_none_or(|bucket| bucket.is_open(now))
+    }
+
+    /// A datagram of so many bytes goes out.
+    pub fn spend(&mut self, now: Instant, bytes: usize) {
+        if let Some(bucket) = &mut self.ceiling {
+            bucket.spend(now, ByteCount::of(bytes + UNDER_SYMBOL));
+        }
     }
 
     pub fn status(&self) -> PathStatus {

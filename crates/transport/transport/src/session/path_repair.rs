@@ -4,7 +4,8 @@
 use super::slacks::Slacks;
 use crate::inflight::{Inflight, many};
 use crate::repair::{
-    Coder, DatagramFate, Goal, LossMeter, Planner, RepairDecoder, Situation, UNDER_SYMBOL,
+    Coder, DatagramFate, Goal, LossEstimate, LossMeter, Planner, RepairDecoder, Situation,
+    UNDER_SYMBOL,
 };
 use skyhaul_coding::erasure::SOURCES_MAX;
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
@@ -15,6 +16,8 @@ pub struct PathRepair {
     pub coder: Coder,
     pub decoder: RepairDecoder,
     losses: LossMeter,
+    /// What a hint says is lost at least.
+    foretold: Option<Probability>,
     planner: Planner,
     timed: Timed,
     replan_at: Instant,
@@ -63,6 +66,7 @@ impl PathRepair {
             coder: Coder::new(),
             decoder: RepairDecoder::new(),
             losses: LossMeter::new(),
+            foretold: None,
             planner: Planner::new(goal),
             timed: Timed::default(),
             replan_at: Instant::ZERO,
@@ -82,14 +86,33 @@ impl PathRepair {
         }
     }
 
+    /// A hint says that so much is lost at least, or no longer does. Before a loss was measured it
+    /// takes the place of the assumption for a path that nothing is known of.
+    pub fn foretell(&mut self, loss: Option<Probability>) {
+        if self.foretold == loss {
+            return;
+        }
+        self.foretold = loss;
+        self.replan_at = Instant::ZERO;
+        if let Some(loss) = loss {
+            self.losses.assume(loss);
+        }
+    }
+
+    /// The losses to be expected: those measured, and what a hint says at least.
+    fn expected(&self) -> LossEstimate {
+        let measured = self.losses.estimate();
+        self.foretold.map_or(measured, |loss| measured.at_least(loss))
+    }
+
     /// The loss rate.
     pub fn loss(&self) -> Probability {
-        self.losses.estimate().loss
+        self.expected().loss
     }
 
     /// The upper bound of the loss rate, with the uncertainty of the measurement.
     pub fn loss_at_most(&self) -> Probability {
-        self.losses.estimate().upper
+        self.expected().upper
     }
 
     /// A symbol with a deadline goes out: it has so many `bytes`, and `slack` left after its
@@ -131,7 +154,7 @@ impl PathRepair {
         let flow = self.timed.rate_at(now, rate, payload);
         // The line's rate is counted in IP packets.
         let most = rate.scaled(payload as u64, (payload + UNDER_SYMBOL) as u64);
-        let loss = self.losses.estimate();
+        let loss = self.expected();
         self.many = many(loss.mean_burst_milli());
         let situation = Situation {
             loss,
@@ -176,6 +199,26 @@ mod tests {
             now += Duration::from_millis(25);
         }
         (sources, repairs)
+    }
+
+    #[test]
+    fn a_loss_that_is_foretold_takes_the_place_of_the_assumption_and_is_the_least_after_it() {
+        let (percent, half) = (Probability::from_ppb(10_000_000), Probability::from_ppb(5_000_000));
+        let mut repair = PathRepair::new(Goal::default());
+        let assumed = repair.loss_at_most();
+        assert!(assumed > percent);
+        repair.foretell(Some(percent));
+        assert_eq!(repair.loss(), percent);
+        assert!(repair.loss_at_most() < assumed, "no longer that of an unknown path");
+        for millis in 0..4_000 {
+            repair.losses.fate(Instant::from_nanos(millis * 1_000_000), DatagramFate::Arrived);
+        }
+        assert_eq!(repair.loss(), percent, "although nothing was lost");
+        assert!(!repair.expected().is_clean);
+        repair.foretell(Some(half));
+        assert_eq!(repair.loss(), half);
+        repair.foretell(None);
+        assert_eq!(repair.loss(), Probability::ZERO);
     }
 
     /// Of speech and text each packet is headers by a sixth. Repair that did not count them took

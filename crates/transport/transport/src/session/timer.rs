@@ -31,8 +31,10 @@ pub enum Timer {
     Stall,
     /// A stalled path is tried again.
     StalledPathTry,
-    /// An outage or a rate that was foretold of a path begins or ends.
+    /// An outage, a rate or a loss that was foretold of a path begins or ends.
     HintChange,
+    /// The rate that a hint gives as a path's most lets the next symbol go.
+    HintRate,
     /// A path's new datagram size has stayed for long enough to be reported.
     PathResize,
 }

@@ -61,6 +61,7 @@ fn brings(path: &Attached, at: Instant, now: Instant) -> Rate {
     }
     let known = path.hints.predicted.unwrap_or(path.estimate.rate);
     let rate = path.hints.rate_foretold(now, at).unwrap_or(known);
+    let rate = path.hints.ceiling_at(at).map_or(rate, |most| rate.min(most));
     let payload = path.payload.map_or(0, |payload| payload as u64);
     let arriving = rate.scaled(payload.saturating_sub(SYMBOL_HEADER), payload + PACKET_HEADERS);
     let loss = path.repair.loss().as_f64();

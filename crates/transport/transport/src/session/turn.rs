@@ -53,6 +53,9 @@ impl PathTurn<'_> {
         if returns && let Some(notice) = sender.notice(self.now, paths.confirmation_time()) {
             return self.track(SentDatagram::Notice, notice.encode());
         }
+        if !paths.attached.get(&self.id)?.lets_symbol(self.now) {
+            return None;
+        }
         let lets_repair = sender.sharing.lets_repair(self.now, self.id);
         if lets_repair {
             if paths.has_repair()

@@ -139,7 +139,7 @@ fn a_forecast_counts_with_the_outage_and_with_the_rate_after_it() {
     let Outlook::OnTime(less) = outlook(session) else { panic!("{:?}", outlook(session)) };
     let cost = spare - less;
     assert!(cost >= millis(60_000) && cost < millis(60_100), "{cost}");
-    session.hint(PathId(0), Hint::Rate { from: until, rate: Rate::from_bps(10_000) });
+    session.hint(PathId(0), Hint::Rate { from: until, until: None, rate: Rate::from_bps(10_000) });
     assert!(matches!(outlook(session), Outlook::LateBy(_)), "{:?}", outlook(session));
     session.hint(PathId(0), Hint::Withdraw);
     assert_eq!(outlook(session), Outlook::OnTime(spare));

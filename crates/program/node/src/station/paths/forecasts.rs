@@ -1,19 +1,40 @@
-//! Outages and rates that an operator or the configuration forecasts for a path.
+//! Outages, rates and losses that an operator, the configuration, a feed or a contact plan forecasts
+//! for a path.
+//!
+//! An outage holds whoever says so. For the rate, and for the loss, the operator's hint counts while
+//! it is in force, then the feed's, then that of the plan.
 
-use crate::status::PathHint;
+use crate::station::outside::PathKnowledge;
+use crate::status::{HintOrigin, HintSays, HintStatus, PathHint, PathOutlook, seconds};
 use skyhaul_config::LinePath as PathConfig;
+use skyhaul_hints::{PlanWindow, check_loss, check_rate};
 use skyhaul_net::Clock;
 use skyhaul_transport::{Hint, PathId, Session};
-use skyhaul_units::{Instant, Rate, Utc};
+use skyhaul_units::{Duration, Instant, Probability, Rate, Utc};
 
 /// The forecasts for one path.
 #[derive(Debug)]
-pub struct PathForecasts(Vec<PathForecast>);
+pub struct PathForecasts {
+    /// What the configuration and the operator give.
+    given: Vec<PathForecast>,
+    /// What the feed and the plan of the path say.
+    knowledge: PathKnowledge,
+    /// All of it, as far as it counts.
+    effective: Vec<Effective>,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PathForecast {
     Outage { from: Utc, until: Utc },
-    Rate { from: Utc, rate: Rate },
+    Rate { from: Utc, until: Option<Utc>, rate: Rate },
+    Loss { from: Utc, until: Utc, loss: Probability },
+}
+
+/// A forecast that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Effective {
+    by: HintOrigin,
+    forecast: PathForecast,
 }
 
 /// Why a forecast is refused.
@@ -25,8 +46,23 @@ pub struct ForecastRefused {
     pub help: &'static str,
 }
 
+impl ForecastRefused {
+    fn new(reason: impl Into<String>, help: &'static str) -> Self {
+        Self { reason: reason.into(), help }
+    }
+
+    /// From a sentence of the form `WHAT; HELP`.
+    fn out_of_range(sentence: &str) -> Self {
+        let reason = sentence.split_once("; ").map_or(sentence, |(reason, _)| reason);
+        Self::new(reason, "see `skyhaul path hint --help` for what can be given")
+    }
+}
+
 /// Forecasts of one path: as many as a session takes.
 const FORECASTS_MAX: usize = 64;
+/// A rate without an end holds for eight round trips, and one second at least: this is longer on
+/// any line.
+const BELIEVED: Duration = Duration::from_secs(20);
 
 impl PathForecasts {
     /// The outages of a configuration.
@@ -36,66 +72,190 @@ impl PathForecasts {
             from: outage.from.utc(),
             until: outage.until.utc(),
         });
-        Self(forecast.collect())
+        let mut forecasts = Self {
+            given: forecast.collect(),
+            knowledge: PathKnowledge::default(),
+            effective: Vec::new(),
+        };
+        forecasts.effective = forecasts.all(Utc::from_nanos(0));
+        forecasts
     }
 
     /// Adds a forecast of the path `name`, or withdraws all. Returns a sentence for the operator.
     ///
     /// # Errors
-    /// There are too many, or an outage ends before it begins.
+    /// There are too many, one ends before it begins or is over, or it is out of range.
     pub fn apply(
         &mut self,
         name: &str,
         hint: PathHint,
         now: Utc,
     ) -> Result<String, ForecastRefused> {
-        self.0.retain(|forecast| !forecast.is_over(now));
-        match hint {
+        self.given.retain(|forecast| !forecast.is_over(now));
+        let said = self.take(name, hint, now);
+        self.effective = self.all(now);
+        said
+    }
+
+    fn take(&mut self, name: &str, hint: PathHint, now: Utc) -> Result<String, ForecastRefused> {
+        let (forecast, said) = match hint {
             PathHint::Withdraw => {
-                self.0.clear();
-                Ok(format!("path {name} has no forecasts"))
+                self.given.clear();
+                return Ok(format!("path {name} has no forecasts"));
             }
-            _ if self.0.len() >= FORECASTS_MAX => Err(ForecastRefused {
-                reason: format!("it already has {FORECASTS_MAX} forecasts"),
-                help: "withdraw them, then give the next ones",
-            }),
-            PathHint::Outage { from, until } if from >= until => Err(ForecastRefused {
-                reason: "the outage would end before it begins".to_owned(),
-                help: "give --until a time after --from",
-            }),
-            PathHint::Outage { from, until } => {
-                self.0.push(PathForecast::Outage { from: from.utc(), until: until.utc() });
-                Ok(format!("path {name} is expected to be out from {from} until {until}"))
-            }
-            PathHint::Rate { from, rate } => {
+            PathHint::Outage { from, until } => (
+                PathForecast::Outage { from: from.utc(), until: until.utc() },
+                format!("path {name} is expected to be out from {from} until {until}"),
+            ),
+            PathHint::Rate { from, until, rate } => {
+                check_rate(rate).map_err(|refused| ForecastRefused::out_of_range(&refused))?;
                 let from = from.map_or(now, |from| from.utc());
-                self.0.push(PathForecast::Rate { from, rate });
-                Ok(format!("path {name} is expected to carry {rate}"))
+                let end = until.map(|until| format!(" until {until}")).unwrap_or_default();
+                (
+                    PathForecast::Rate { from, until: until.map(|until| until.utc()), rate },
+                    format!("path {name} is expected to carry {rate}{end}"),
+                )
+            }
+            PathHint::Loss { from, until, loss } => {
+                check_loss(loss).map_err(|refused| ForecastRefused::out_of_range(&refused))?;
+                let from = from.map_or(now, |from| from.utc());
+                (
+                    PathForecast::Loss { from, until: until.utc(), loss },
+                    format!("path {name} is expected to lose {loss} until {until}"),
+                )
+            }
+        };
+        if let Some(until) = forecast.until() {
+            if until <= forecast.from() {
+                let what = format!("the {} would end before it begins", forecast.name());
+                return Err(ForecastRefused::new(what, "give --until a time after --from"));
+            }
+            if until <= now {
+                let what = format!("the {} is over", forecast.name());
+                return Err(ForecastRefused::new(what, "give --until a time to come, in UTC"));
             }
         }
+        if self.given.len() >= FORECASTS_MAX {
+            let what = format!("it already has {FORECASTS_MAX} forecasts");
+            return Err(ForecastRefused::new(what, "withdraw them, then give the next ones"));
+        }
+        self.given.push(forecast);
+        Ok(said)
+    }
+
+    /// Takes what the feed and the plan say now. Returns whether other forecasts count than before.
+    pub fn learn(&mut self, knowledge: PathKnowledge, now: Utc) -> bool {
+        self.knowledge = knowledge;
+        let effective = self.all(now);
+        let differs = effective != self.effective;
+        self.effective = effective;
+        differs
+    }
+
+    /// All that counts at `now`, and afterwards.
+    fn all(&self, now: Utc) -> Vec<Effective> {
+        let given = self.given.iter().filter(|forecast| !forecast.is_over(now));
+        let by = |by| move |forecast| Effective { by, forecast };
+        let mut all: Vec<Effective> = given.copied().map(by(HintOrigin::Operator)).collect();
+        let mut says = Says::of(&all, now);
+        if let Some(feed) = self.knowledge.feed.as_ref().and_then(|feed| feed.hint)
+            && now < feed.until
+        {
+            let (from, until) = (feed.since, feed.until);
+            let rate = feed.values.rate.filter(|_| !says.rate).map(|rate| match rate {
+                Rate::ZERO => PathForecast::Outage { from, until },
+                rate => PathForecast::Rate { from, until: Some(until), rate },
+            });
+            let loss = feed.values.loss.filter(|_| !says.loss);
+            let loss = loss.map(|loss| PathForecast::Loss { from, until, loss });
+            says.rate |= rate.is_some();
+            says.loss |= loss.is_some();
+            all.extend(rate.into_iter().chain(loss).map(by(HintOrigin::Feed)));
+        }
+        let Some(plan) = &self.knowledge.plan else { return all };
+        let mut gone = plan.gone_since;
+        for PlanWindow { start, end, rate, loss } in plan.ahead.iter().copied() {
+            if gone < start {
+                all.push(by(HintOrigin::Plan)(PathForecast::Outage { from: gone, until: start }));
+            }
+            gone = end;
+            let is_now = start <= now;
+            let rate = PathForecast::Rate { from: start, until: Some(end), rate };
+            let rate = Some(rate).filter(|_| !(is_now && says.rate));
+            let loss = loss.filter(|_| !(is_now && says.loss));
+            let loss = loss.map(|loss| PathForecast::Loss { from: start, until: end, loss });
+            all.extend(rate.into_iter().chain(loss).map(by(HintOrigin::Plan)));
+        }
+        all
     }
 
     /// When the outage ends that the path is in at `now`; none where it is in none.
     pub fn out_until(&self, now: Utc) -> Option<Utc> {
-        let ends = self.0.iter().filter_map(|forecast| match *forecast {
+        let ends = self.effective.iter().filter_map(|effective| match effective.forecast {
             PathForecast::Outage { from, until } if from <= now && now < until => Some(until),
-            PathForecast::Outage { .. } | PathForecast::Rate { .. } => None,
+            _ => None,
         });
         ends.max()
     }
 
+    /// What the path carries at most at `now`; none where no forecast says.
+    pub fn ceiling(&self, now: Utc) -> Option<Rate> {
+        self.effective.iter().find_map(|effective| match effective.forecast {
+            PathForecast::Rate { until: Some(_), rate, .. }
+                if effective.forecast.is_in_force(now) =>
+            {
+                Some(rate)
+            }
+            _ => None,
+        })
+    }
+
     /// Replaces the forecasts that the session has for this path.
     pub fn send_to(&self, session: &mut Session, path: PathId, clock: Clock) {
-        session.hint(path, Hint::Withdraw);
-        for forecast in &self.0 {
-            session.hint(path, forecast.hint(clock));
+        session.set_hints(path, self.effective.iter().map(|one| one.forecast.hint(clock)));
+    }
+
+    /// What is known of the path from outside, for status output.
+    pub fn outlook(&self, now: Utc) -> PathOutlook {
+        let in_force = self.effective.iter().filter(|one| one.forecast.is_in_force(now));
+        PathOutlook {
+            hints: in_force.map(Effective::shown).collect(),
+            feed: self.knowledge.feed.as_ref().map(|feed| feed.status.clone()),
+            plan: self.knowledge.plan.as_ref().map(|plan| plan.status.clone()),
         }
     }
 
     /// How many there are.
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.given.len()
+    }
+}
+
+/// What is said already of the present.
+struct Says {
+    rate: bool,
+    loss: bool,
+}
+
+impl Says {
+    fn of(all: &[Effective], now: Utc) -> Self {
+        let mut in_force =
+            all.iter().map(|one| one.forecast).filter(|forecast| forecast.is_in_force(now));
+        let is_rate = |forecast| matches!(forecast, PathForecast::Rate { .. });
+        let is_loss = |forecast| matches!(forecast, PathForecast::Loss { .. });
+        Self { rate: in_force.clone().any(is_rate), loss: in_force.any(is_loss) }
+    }
+}
+
+impl Effective {
+    fn shown(&self) -> HintStatus {
+        let says = match self.forecast {
+            PathForecast::Outage { .. } => HintSays::Outage,
+            PathForecast::Rate { rate, .. } => HintSays::Rate { rate_bps: rate.as_bps() },
+            PathForecast::Loss { loss, .. } => HintSays::Loss { loss: loss.as_f64() },
+        };
+        HintStatus { says, by: self.by, until: self.forecast.until().map(seconds) }
     }
 }
 
@@ -104,15 +264,45 @@ impl PathForecast {
         let at = |utc: Utc| Instant::ZERO + utc.since(clock.utc_at_start());
         match self {
             Self::Outage { from, until } => Hint::Outage { from: at(from), until: at(until) },
-            Self::Rate { from, rate } => Hint::Rate { from: at(from), rate },
+            Self::Rate { from, until, rate } => {
+                Hint::Rate { from: at(from), until: until.map(at), rate }
+            }
+            Self::Loss { from, until, loss } => {
+                Hint::Loss { from: at(from), until: at(until), loss }
+            }
         }
     }
 
-    /// Whether it has no more effect on what follows it.
-    fn is_over(&self, now: Utc) -> bool {
+    const fn name(self) -> &'static str {
         match self {
-            Self::Outage { until, .. } => now >= *until,
-            Self::Rate { from, .. } => now >= *from,
+            Self::Outage { .. } => "outage",
+            Self::Rate { .. } => "rate",
+            Self::Loss { .. } => "loss",
         }
     }
+
+    const fn from(self) -> Utc {
+        match self {
+            Self::Outage { from, .. } | Self::Rate { from, .. } | Self::Loss { from, .. } => from,
+        }
+    }
+
+    const fn until(self) -> Option<Utc> {
+        match self {
+            Self::Outage { until, .. } | Self::Loss { until, .. } => Some(until),
+            Self::Rate { until, .. } => until,
+        }
+    }
+
+    fn is_in_force(self, now: Utc) -> bool {
+        self.from() <= now && !self.is_over(now)
+    }
+
+    /// Whether it has no more effect on what follows it.
+    fn is_over(self, now: Utc) -> bool {
+        now >= self.until().unwrap_or(self.from() + BELIEVED)
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,12 +2,12 @@
 
 use super::super::fallback::Twin;
 use super::planned::PlannedPath;
-use crate::status::LinePath;
+use crate::status::{LinePath, seconds};
 use skyhaul_config::Transport;
 use skyhaul_net::Clock;
 use skyhaul_quic::PathConfig;
 use skyhaul_transport::{PathId, PathState, PathStatus};
-use skyhaul_units::{Rate, Utc};
+use skyhaul_units::Rate;
 
 impl PlannedPath {
     pub(super) fn shown_over_tcp(
@@ -48,6 +48,7 @@ impl PlannedPath {
             shown.state = PathState::Probing.name().to_owned();
             shown.reason = None;
         }
+        shown.outlook = self.forecasts.outlook(clock.utc());
         if let Some((_, status)) = used.iter().find(|(path, _)| Some(*path) == self.path) {
             fill(&mut shown, status, clock);
         }
@@ -103,10 +104,4 @@ fn fill(shown: &mut LinePath, status: &PathStatus, clock: Clock) {
     shown.repair.used = status.stats.recovered_there;
     shown.repair.wasted = status.stats.repair_sent.saturating_sub(status.stats.recovered_there);
     shown.stalls = status.stats.stalls;
-}
-
-/// A time to the second.
-fn seconds(utc: Utc) -> String {
-    let text = utc.to_string();
-    text.split_once('.').map_or(text.clone(), |(whole, _)| format!("{whole}Z"))
 }

@@ -50,15 +50,16 @@ impl<'a> PathHealth<'a> {
         self.uplink.timers.update_at = skyhaul_units::Instant::ZERO;
     }
 
-    /// A path that came up counts for the line that the sessions share.
-    fn share(&self, manager: &mut SessionManager, path: PathId) {
+    /// A path that came up, or has another rate by a forecast, counts for the line that the
+    /// sessions share.
+    pub(super) fn share(&self, manager: &mut SessionManager, path: PathId) {
         let (Some(line), Some(session)) =
             (&self.uplink.line, self.uplink.connection.id().and_then(|id| manager.session(id)))
         else {
             return;
         };
-        let (title, rate) = self.uplink.paths.declared(path);
         let now = self.uplink.clock.now();
+        let (title, rate) = self.uplink.paths.declared(path, self.uplink.clock.utc_of(now));
         let declared = line.declare(now, title, rate);
         let outcome =
             declared.and_then(|()| session.sender_mut().sharing_mut().set_path(path, title));

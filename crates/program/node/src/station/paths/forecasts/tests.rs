@@ -1,0 +1,114 @@
+//! Which of several forecasts counts, and what is refused.
+
+use super::*;
+use crate::station::outside::{KnownFeed, KnownPlan, SeenHint};
+use skyhaul_config::ConfigTime;
+use skyhaul_hints::FeedValues;
+
+fn at(secs: u64) -> Utc {
+    Utc::from_nanos(0) + Duration::from_secs(1_000 + secs)
+}
+
+fn time(secs: u64) -> ConfigTime {
+    at(secs).to_string().parse().expect("a time")
+}
+
+fn feed(rate: u64, until: u64) -> KnownFeed {
+    let values = FeedValues { rate: Some(Rate::from_mbps(rate)), loss: percent(1) };
+    KnownFeed {
+        hint: Some(SeenHint { values, since: at(0), until: at(until) }),
+        ..KnownFeed::default()
+    }
+}
+
+fn percent(percent: u32) -> Option<Probability> {
+    Some(Probability::from_ppb(percent * 10_000_000))
+}
+
+fn plan(windows: &[[u64; 3]]) -> KnownPlan {
+    let window = |[start, end, rate]: &[u64; 3]| PlanWindow {
+        start: at(*start),
+        end: at(*end),
+        rate: Rate::from_mbps(*rate),
+        loss: percent(3),
+    };
+    KnownPlan { ahead: windows.iter().map(window).collect(), ..KnownPlan::default() }
+}
+
+fn forecasts() -> PathForecasts {
+    PathForecasts::of(&toml::from_str("").expect("a path"))
+}
+
+/// What is in force: by whom, rate in Mbit/s, loss in per cent.
+fn in_force(forecasts: &mut PathForecasts, secs: u64) -> Vec<(HintOrigin, u64)> {
+    let knowledge = forecasts.knowledge.clone();
+    let _ = forecasts.learn(knowledge, at(secs));
+    let shown = forecasts.outlook(at(secs)).hints;
+    let value = |hint: &HintStatus| match hint.says {
+        HintSays::Outage => 0,
+        HintSays::Rate { rate_bps } => rate_bps / 1_000_000,
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a test")]
+        HintSays::Loss { loss } => (loss * 100.0).round() as u64,
+    };
+    shown.iter().map(|hint| (hint.by, value(hint))).collect()
+}
+
+#[test]
+fn the_operator_counts_before_the_feed_and_the_feed_before_the_plan() {
+    use HintOrigin::{Feed, Operator, Plan};
+    let mut forecasts = forecasts();
+    let plan = plan(&[[10, 100, 50], [200, 300, 60]]);
+    forecasts.learn(PathKnowledge { feed: Some(feed(20, 30)), plan: Some(plan) }, at(0));
+    assert_eq!(in_force(&mut forecasts, 5), [(Feed, 20), (Feed, 1), (Plan, 0)], "out until 10");
+    assert_eq!(forecasts.out_until(at(5)), Some(at(10)));
+    assert_eq!(in_force(&mut forecasts, 15), [(Feed, 20), (Feed, 1)]);
+    let rate = Rate::from_mbps(5);
+    let hint = PathHint::Rate { from: None, until: Some(time(20)), rate };
+    forecasts.apply("a", hint, at(15)).expect("taken");
+    assert_eq!(in_force(&mut forecasts, 15), [(Operator, 5), (Feed, 1)]);
+    assert_eq!(forecasts.ceiling(at(15)), Some(rate));
+    assert_eq!(in_force(&mut forecasts, 25), [(Feed, 20), (Feed, 1)]);
+    assert_eq!(in_force(&mut forecasts, 30), [(Plan, 50), (Plan, 3)], "the feed is stale");
+    assert_eq!(in_force(&mut forecasts, 150), [(Plan, 0)]);
+    assert_eq!(in_force(&mut forecasts, 250), [(Plan, 60), (Plan, 3)]);
+    assert_eq!(in_force(&mut forecasts, 300), [], "the plan is over");
+}
+
+#[test]
+fn only_what_differs_is_sent_again() {
+    let mut forecasts = forecasts();
+    let knowledge =
+        |until| PathKnowledge { feed: Some(feed(20, until)), plan: Some(plan(&[[10, 90, 50]])) };
+    assert!(forecasts.learn(knowledge(30), at(1)));
+    assert!(!forecasts.learn(knowledge(30), at(2)));
+    assert!(forecasts.learn(knowledge(31), at(3)), "it holds for longer");
+    assert!(forecasts.learn(PathKnowledge::default(), at(4)));
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words() {
+    let mut forecasts = forecasts();
+    let loss = |from, until, percent: u32| PathHint::Loss {
+        from: Some(time(from)),
+        until: time(until),
+        loss: Probability::from_ppb(percent * 10_000_000),
+    };
+    let rate = |bps| PathHint::Rate { from: None, until: None, rate: Rate::from_bps(bps) };
+    for (hint, words) in [
+        (loss(10, 20, 91), "out of range"),
+        (loss(20, 20, 5), "the loss would end before it begins"),
+        (loss(1, 2, 5), "the loss is over"),
+        (rate(0), "out of range"),
+        (rate(u64::MAX), "out of range"),
+        (PathHint::Outage { from: time(9), until: time(8) }, "the outage would end before"),
+    ] {
+        let refused = forecasts.apply("a", hint, at(5)).expect_err("refused");
+        assert!(refused.reason.contains(words), "{refused:?}");
+    }
+    for _ in 0..64 {
+        forecasts.apply("a", loss(10, 20, 5), at(5)).expect("taken");
+    }
+    assert!(forecasts.apply("a", loss(10, 20, 5), at(5)).is_err(), "there are many");
+    forecasts.apply("a", PathHint::Withdraw, at(5)).expect("taken");
+    assert_eq!(forecasts.len(), 0);
+}
