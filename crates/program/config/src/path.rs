@@ -59,7 +59,7 @@ section! {
     "[[path.map]]" FeedRowEntry checked by FeedRowEntry::check {
         /// The condition: `snr>=8`, `modcod=QPSK-1/2`, `snr<3 and ber>1e-4`. Left out: it holds for
         /// every line.
-        when: FeedCondition => "",
+        when: FeedCondition => optional,
         /// The rate of the path then. `0 bit/s`: the path is out.
         rate: Rate => optional,
         /// The loss that the path has then at least: FEC repair is sized for it.
@@ -147,7 +147,7 @@ impl LinePath {
     pub fn feed_map(&self) -> FeedMap {
         let rows = self.map.as_ref().map_or(&[][..], |rows| &rows.0).iter();
         let row =
-            |row: &FeedRowEntry| FeedRow { when: row.when.clone(), rate: row.rate, loss: row.loss };
+            |row: &FeedRowEntry| FeedRow { when: row.when.clone().unwrap_or_default(), rate: row.rate, loss: row.loss };
         FeedMap::new(rows.map(row).collect())
     }
 
