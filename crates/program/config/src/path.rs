@@ -146,8 +146,11 @@ impl LinePath {
     /// What lines of its feed mean.
     pub fn feed_map(&self) -> FeedMap {
         let rows = self.map.as_ref().map_or(&[][..], |rows| &rows.0).iter();
-        let row =
-            |row: &FeedRowEntry| FeedRow { when: row.when.clone().unwrap_or_default(), rate: row.rate, loss: row.loss };
+        let row = |row: &FeedRowEntry| FeedRow {
+            when: row.when.clone().unwrap_or_default(),
+            rate: row.rate,
+            loss: row.loss,
+        };
         FeedMap::new(rows.map(row).collect())
     }
 

@@ -1,7 +1,7 @@
 //! What is known of paths from outside: `skyhaul path hint`, feeds of modems, contact plans.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
-use crate::support::process::{printed, run};
+use crate::support::process::{Running, printed, run};
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
 use rustix::process::Signal;
@@ -44,7 +44,7 @@ fn a_modem_that_tells_of_a_fade_is_believed_until_it_is_silent() {
     let feed = "feed = \"file:modem.txt\"\nfeed_stale = \"2 s\"";
     std::fs::write(&modem, "snr=12.5dB\n").unwrap();
     site.write(&path(&format!("{feed}\n{TABLE}")));
-    let station = site.start_to_stay();
+    let station = Running::start_logged(&["run", "station.toml"], site.folder());
     let fine = [hint("rate", "feed", 4e7), hint("loss", "feed", 0.001)];
     site.until(|status| (hints(status) == fine).then_some(()));
     std::fs::write(&modem, "snr=3.1dB\n").unwrap();
@@ -92,6 +92,7 @@ fn a_modem_that_tells_of_a_fade_is_believed_until_it_is_silent() {
     site.write(&path(""));
     station.signal(Signal::HUP);
     site.until(|status| path_of(status)["feed"].is_null().then_some(()));
+    station.signal(Signal::TERM);
     let ended = station.end();
     assert_eq!(ended.code, Some(0), "{}", ended.log);
     assert!(ended.log.contains("path a: its feed and plan are read anew"), "{}", ended.log);
@@ -108,11 +109,8 @@ fn a_contact_plan_is_followed_and_read_again_when_it_changes() {
     for number in 0..10_000 {
         let [day, hour] = [1 + number / 24 % 28, number % 24];
         let [month, year] = [1 + number / 24 / 28 % 12, 2000 + number / 24 / 28 / 12];
-        writeln!(
-            windows,
-            "{year}-{month:02}-{day:02}T{hour:02}:00:00Z,{year}-{month:02}-{day:02}T{hour:02}:08:00Z,80 Mbit/s"
-        )
-        .unwrap();
+        let at = format!("{year}-{month:02}-{day:02}T{hour:02}");
+        writeln!(windows, "{at}:00:00Z,{at}:08:00Z,80 Mbit/s").unwrap();
     }
     let lasting = "2026-01-01T00:00:00Z,2100-01-01T00:00:00Z,30 Mbit/s,0.5 %\n";
     std::fs::write(&plan, format!("{windows}{lasting}")).unwrap();
@@ -139,5 +137,6 @@ fn a_contact_plan_is_followed_and_read_again_when_it_changes() {
     let shown = printed(&["path", "list", "--config", "station.toml"], site.folder());
     assert!(shown.contains("outage forecast until 2099-01-01T00:00:00Z"), "{shown}");
     assert!(shown.contains("plan: 1 of 1 windows ahead, the next from 2099-01-01"), "{shown}");
+    station.signal(Signal::TERM);
     assert_eq!(station.end().code, Some(0));
 }

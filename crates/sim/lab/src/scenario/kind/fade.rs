@@ -345,7 +345,7 @@ const URGENT: FlowId = FlowId(0);
 /// Sessions have opened by then.
 const BEGIN: Instant = Instant::from_nanos(10_000_000_000);
 /// Clear sky before the fade, and after it.
-const CLEAR: Duration = Duration::from_secs(10);
+const CLEAR: Duration = Duration::from_secs(4);
 /// Of the line's changes.
 const STEP: Duration = Duration::from_millis(50);
 /// From one line of the modem to the next.
@@ -353,4 +353,4 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 /// The default of `feed_stale`.
 const STALE: Duration = Duration::from_secs(5);
 /// What a packet costs a processor core with both ends.
-const PER_PACKET: Duration = Duration::from_nanos(32_000);
+const PER_PACKET: Duration = Duration::from_nanos(12_000);
