@@ -1,8 +1,8 @@
-//! Outages, rates and losses that an operator, the configuration, a feed or a contact plan forecasts
-//! for a path.
+//! Outages, rates and losses that an operator, the configuration, a feed or a contact plan
+//! forecasts for a path.
 //!
-//! An outage holds whoever says so. For the rate, and for the loss, the operator's hint counts while
-//! it is in force, then the feed's, then that of the plan.
+//! An outage holds whoever says so. For the rate, and for the loss, the operator's hint counts
+//! while it is in force, then the feed's, then that of the plan.
 
 use crate::station::outside::PathKnowledge;
 use crate::status::{HintOrigin, HintSays, HintStatus, PathHint, PathOutlook, seconds};

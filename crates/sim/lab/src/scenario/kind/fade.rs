@@ -305,8 +305,8 @@ const LATE: Metric = Metric {
     key: "late",
     heading: "late with feed",
     unit: Unit::Share,
-    meaning: "share of the blocks with a deadline, handed over during the fade, that did not arrive \
-             in time",
+    meaning: "share of the blocks with a deadline, handed over during the fade, that did not \
+             arrive in time",
 };
 const LATE_WITHOUT: Metric = Metric {
     key: "late_without",
