@@ -526,6 +526,19 @@ pub struct ContactReceived {
     pub products: Vec<ProductStatus>,
 }
 
+impl ContactReceived {
+    /// Its name in accounts: the station, and its flow there.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.station, self.flow)
+    }
+
+    /// The name space and the flow under which the store has it.
+    pub fn stored(&self) -> (&str, u32) {
+        let sender = self.way.via.last();
+        sender.map_or((&self.station, self.flow), |hop| (&hop.node, hop.flow))
+    }
+}
+
 /// The frames of a contact, and how well they were received.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FrameReception {

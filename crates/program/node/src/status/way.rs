@@ -1,6 +1,5 @@
 //! The way of a contact that nodes pass on.
 
-use super::model::ContactReceived;
 use serde::{Deserialize, Serialize};
 
 /// The way of a contact that nodes pass on.
@@ -22,17 +21,4 @@ pub struct HopStatus {
     pub node: String,
     /// The contact's flow there.
     pub flow: u32,
-}
-
-impl ContactReceived {
-    /// Its name in accounts: the station, and its flow there.
-    pub fn name(&self) -> String {
-        format!("{}-{}", self.station, self.flow)
-    }
-
-    /// The name space and the flow under which the store has it.
-    pub fn stored(&self) -> (&str, u32) {
-        let sender = self.way.via.last();
-        sender.map_or((&self.station, self.flow), |hop| (&hop.node, hop.flow))
-    }
 }
