@@ -30,7 +30,18 @@ pub fn channels(input: &[u8]) {
         for event in events {
             match event {
                 BlockEvent::Begun(key) => assert!(open.insert(key)),
-                BlockEvent::Ended(key) => drop(open.remove(&key)),
+                BlockEvent::Asked(key, request) => {
+                    assert!(open.insert(key));
+                    match request.len() % 2 {
+                        0 => channels.accept(now, key),
+                        _ => {
+                            channels.refuse(key, request);
+                            open.remove(&key);
+                        }
+                    }
+                }
+                BlockEvent::Accepted(_) => panic!("this end has asked for none"),
+                BlockEvent::Ended(key) | BlockEvent::Refused(key, _) => drop(open.remove(&key)),
                 BlockEvent::Data(key, _, bytes) => {
                     waiting += cost(bytes.len());
                     // Each second one is taken.

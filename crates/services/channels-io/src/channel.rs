@@ -4,7 +4,7 @@ use crate::channel_error::AppChannelError;
 use crate::state::{ArrivedBlock, ChannelId, SentKey, Shared};
 use core::pin::Pin;
 use skyhaul_quic::Fingerprint;
-use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats};
+use skyhaul_transport::{Block, BlockId, ClassTree, Outcome, PathId, PathStatus, Received, Stats};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -37,6 +37,16 @@ pub struct IncomingBlock {
 impl AppChannel {
     pub(crate) const fn new(shared: Arc<Shared>, id: ChannelId) -> Self {
         Self { shared, id }
+    }
+
+    pub(crate) const fn id(&self) -> ChannelId {
+        self.id
+    }
+
+    /// The classes of blocks in a session of a node's block service: the node has given them. None
+    /// in a session of this process, whose classes its node was started with.
+    pub fn classes(&self) -> Option<ClassTree> {
+        self.shared.see(self.id, |channel| channel.classes.clone())
     }
 
     /// Hands over a block, as soon as there is room for it.
@@ -124,6 +134,12 @@ impl Future for Sent {
 impl Drop for Sent {
     fn drop(&mut self) {
         self.shared.forget_sent(self.key);
+    }
+}
+
+impl IncomingBlock {
+    pub(crate) const fn new(block: ArrivedBlock, shared: Arc<Shared>, channel: ChannelId) -> Self {
+        Self { block, shared, channel }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The transport's side of a client: moves blocks between the program and the sessions.
 
 use crate::path_choice::PathChoice;
-use crate::state::{ArrivedBlock, ChannelId, ConnectRequest, Shared, Ticket};
+use crate::state::{ArrivedBlock, ChannelId, ConnectRequest, OutgoingBlock, Shared, Ticket};
 use skyhaul_net::Service;
 use skyhaul_net::SessionManager;
 use skyhaul_sessions::{PathTarget, SessionId, SessionManagerEvent, SocketId};
@@ -114,14 +114,16 @@ impl ChannelDriver {
             channel.paths.clear();
             channel.paths.extend(session.paths().iter());
             let mut moved = false;
-            while let Some((_, block)) = channel.outgoing.front() {
+            while let Some(OutgoingBlock { block, .. }) = channel.outgoing.front() {
                 if !session.is_open()
                     || session.room().as_u64() < cost(block.bytes.len())
                         && channel.stats.sent.buffer > 0
                 {
                     break;
                 }
-                let Some((ticket, block)) = channel.outgoing.pop_front() else { break };
+                let Some(OutgoingBlock { ticket, block, .. }) = channel.outgoing.pop_front() else {
+                    break;
+                };
                 moved = true;
                 match session.send(now, block) {
                     Ok(id) => {

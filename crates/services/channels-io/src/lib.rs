@@ -5,18 +5,23 @@
 //! files, streams and forwards onto the session that carries the contacts
 //! ([`skyhaul_channels::BlockChannels`]).
 
+mod carried;
 mod channel;
 mod channel_driver;
 mod channel_error;
 mod client;
 mod path_choice;
+mod polled;
+mod shared_channel;
 mod shared_session;
 mod state;
 mod tenants;
 
+pub use carried::{CarriedChannel, Carrier};
 pub use channel::{AppChannel, IncomingBlock, Sent};
 pub use channel_error::AppChannelError;
 pub use client::{AppClient, ClientSetup, ClientStartError};
 pub use path_choice::PathChoice;
+pub use polled::{ChannelPhase, PolledBlock, PolledChannel};
 pub use shared_session::{ChannelService, IncomingChannels};
-pub use tenants::{FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, SessionPeer, Tenants};
+pub use tenants::{BLOCKS_SHARE, FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, SessionPeer, Tenants};

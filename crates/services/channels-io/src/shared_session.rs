@@ -2,7 +2,10 @@
 
 use crate::channel::AppChannel;
 use crate::channel_error::AppChannelError;
-use crate::state::{ArrivedBlock, ChannelId, ChannelState, OpenRequest, Shared, State, Ticket};
+use crate::shared_channel::SharedChannel;
+use crate::state::{
+    ArrivedBlock, ChannelId, ChannelState, FarNode, OpenRequest, OutgoingBlock, Shared, State,
+};
 use bytes::Bytes;
 use skyhaul_channels::{
     BLOCK_WINDOW, BlockChannels, BlockEvent, CHANNELS_MAX, ChannelKey, FlowRange, SessionEnd,
@@ -35,13 +38,15 @@ pub(crate) struct SharedSession {
 #[derive(Debug, Clone)]
 pub struct ChannelService(Arc<Shared>);
 
-/// Who takes channels that far nodes open for files and streams.
+/// Who takes channels that far nodes open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IncomingChannels {
     /// Nobody: they are ended at once.
     Refused,
     /// The owner of the [`ChannelService`].
     Accepted,
+    /// The owner of the [`ChannelService`], where it listens for what they ask for.
+    Named,
 }
 
 /// The channels over one session.
@@ -67,17 +72,6 @@ struct Outlet {
     share: Share,
 }
 
-/// One channel.
-#[derive(Debug)]
-struct SharedChannel {
-    id: ChannelId,
-    /// The class of its blocks, whatever they name; none for a channel that the far end opened.
-    class: Option<String>,
-    /// Blocks that the session has and whose outcome is open, bounded by the share.
-    tickets: BTreeMap<BlockId, Ticket>,
-    stats: Stats,
-}
-
 /// The session under the channels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SharedSessionOwner {
@@ -91,6 +85,12 @@ pub(crate) struct SharedSessionOwner {
 
 /// Channels of far nodes that wait for the program; further ones are ended.
 const ACCEPTED_MAX: usize = 64;
+/// The longest reason of a far end that is shown.
+const REASON_MAX: usize = 256;
+/// The longest name of a program that is shown.
+const NAME_SHOWN: usize = 64;
+/// Why a channel without a request is ended.
+const NO_REQUEST: &str = "a channel of blocks names a program";
 
 impl ChannelService {
     /// Opens a channel over the session with the node of this index, as soon as that is open. The
@@ -99,7 +99,9 @@ impl ChannelService {
     /// # Errors
     /// The node has stopped, or the session has as many channels as it may.
     pub async fn connect(&self, node: usize, class: &str) -> Result<AppChannel, AppChannelError> {
-        let id = self.0.open(OpenRequest { node, class: class.to_owned() });
+        let classes = vec![class.to_owned()];
+        let (to, request) = (FarNode::Place(node), Bytes::new());
+        let id = self.0.open(OpenRequest { to, classes, request });
         let channel = AppChannel::new(Arc::clone(&self.0), id);
         let waiter = self.0.waiter(Some(id));
         poll_fn(|context| waiter.poll_open(context)).await?;
@@ -111,6 +113,10 @@ impl ChannelService {
         let waiter = self.0.waiter(None);
         let id = poll_fn(|context| waiter.poll_accept(context)).await?;
         Some(AppChannel::new(Arc::clone(&self.0), id))
+    }
+
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.0
     }
 }
 
@@ -165,7 +171,7 @@ impl SharedSession {
         match channels.blocks.receive(now, flow, &received.bytes) {
             Ok(events) => {
                 for event in events {
-                    channels.event(&self.shared, self.taken, event, received);
+                    channels.event(now, &self.shared, self.taken, event, received);
                 }
             }
             Err(error) => session.refuse(RefusalCause::Told, &error.to_string()),
@@ -177,7 +183,7 @@ impl SharedSession {
         let Some(channels) = self.sessions.get_mut(&id) else { return };
         channels.outlet.share.settled(block);
         let mut members = channels.members.values_mut();
-        let found = members.find_map(|member| Some((member.id, member.tickets.remove(&block)?)));
+        let found = members.find_map(|member| Some((member.id, member.settled(block)?)));
         if let Some((channel, ticket)) = found
             && let Some(channel) = self.shared.state().channels.get_mut(&channel)
         {
@@ -217,16 +223,18 @@ impl SharedSession {
                 continue;
             }
             let mut sessions = self.sessions.values_mut();
-            let session =
-                sessions.find(|held| held.node == Some(request.node) && held.name.is_some());
+            let session = sessions.find(|held| held.is(&request.to));
             let Some(session) = session else {
                 state.opening.push_back((id, request));
                 continue;
             };
-            match session.blocks.begin(now) {
+            let is_asked = !request.request.is_empty();
+            match session.blocks.ask(now, request.request) {
                 Some(key) => {
-                    session.mark_open(channel);
-                    let member = SharedChannel::new(id, Some(request.class));
+                    if !is_asked {
+                        session.mark_open(channel);
+                    }
+                    let member = SharedChannel::new(id, request.classes);
                     session.members.insert(key, member);
                     channel.wake();
                 }
@@ -246,6 +254,15 @@ impl Drop for SharedSession {
 }
 
 impl SharedChannels {
+    /// Whether it is open, and leads to this node.
+    fn is(&self, node: &FarNode) -> bool {
+        match (node, &self.name) {
+            (_, None) => false,
+            (FarNode::Place(place), Some(_)) => self.node == Some(*place),
+            (FarNode::Named(wanted), Some(name)) => name == wanted,
+        }
+    }
+
     fn mark_open(&self, channel: &mut ChannelState) {
         channel.open = true;
         channel.peer_name = self.name.clone().unwrap_or_default();
@@ -254,6 +271,7 @@ impl SharedChannels {
 
     fn event(
         &mut self,
+        now: Instant,
         shared: &Shared,
         taken: IncomingChannels,
         event: BlockEvent,
@@ -261,6 +279,19 @@ impl SharedChannels {
     ) {
         let mut state = shared.state();
         match event {
+            BlockEvent::Begun(key) if taken == IncomingChannels::Named => {
+                // Its blocks came before the question, or it has none.
+                self.blocks.refuse(key, NO_REQUEST.into());
+            }
+            BlockEvent::Asked(key, request) => self.asked(now, &mut state, key, request),
+            BlockEvent::Accepted(key) => {
+                let channel = self.members.get(&key);
+                let channel = channel.and_then(|member| state.channels.get_mut(&member.id));
+                if let Some(channel) = channel {
+                    self.mark_open(channel);
+                    channel.wake();
+                }
+            }
             BlockEvent::Begun(key)
                 if taken == IncomingChannels::Refused || state.accepted.len() >= ACCEPTED_MAX =>
             {
@@ -271,7 +302,7 @@ impl SharedChannels {
                 if let Some(channel) = state.channels.get_mut(&id) {
                     self.mark_open(channel);
                 }
-                self.members.insert(key, SharedChannel::new(id, None));
+                self.members.insert(key, SharedChannel::new(id, Vec::new()));
             }
             BlockEvent::Data(key, flow, bytes) => {
                 let Some(member) = self.members.get_mut(&key) else { return };
@@ -291,13 +322,40 @@ impl SharedChannels {
                 }
             }
             BlockEvent::Credit(_) => {}
-            BlockEvent::Ended(key) => {
-                let Some(member) = self.members.remove(&key) else { return };
-                if let Some(channel) = state.channels.get_mut(&member.id) {
-                    channel.stats = member.stats;
-                    channel.close("ended by the far end".to_owned());
-                }
+            BlockEvent::Ended(key) => self.over(&mut state, key, "ended by the far end"),
+            BlockEvent::Refused(key, reason) => {
+                let reason = printable(&String::from_utf8_lossy(&reason), REASON_MAX);
+                self.over(&mut state, key, &format!("the far end says: {reason}"));
             }
+        }
+    }
+
+    /// The far end asks for a channel.
+    fn asked(&mut self, now: Instant, state: &mut State, key: ChannelKey, request: Bytes) {
+        if !state.listens.contains(&request) {
+            let name = printable(&String::from_utf8_lossy(&request), NAME_SHOWN);
+            let reason = format!("no program listens there as `{name}`");
+            return self.blocks.refuse(key, reason.into());
+        }
+        if state.accepted.len() >= ACCEPTED_MAX {
+            return self.blocks.refuse(key, "the program there does not take sessions".into());
+        }
+        self.blocks.accept(now, key);
+        let id = state.accept(self.key);
+        if let Some(channel) = state.channels.get_mut(&id) {
+            self.mark_open(channel);
+            channel.request = request;
+            channel.outcomes = Some(Vec::new());
+        }
+        self.members.insert(key, SharedChannel::new(id, Vec::new()));
+    }
+
+    /// The far end has ended a channel.
+    fn over(&mut self, state: &mut State, key: ChannelKey, reason: &str) {
+        let Some(member) = self.members.remove(&key) else { return };
+        if let Some(channel) = state.channels.get_mut(&member.id) {
+            channel.stats = member.stats;
+            channel.close(reason.to_owned());
         }
     }
 
@@ -311,20 +369,24 @@ impl SharedChannels {
         while let Some(key) = self.next_ready(&state) {
             let Some(member) = self.members.get_mut(&key) else { return };
             let Some(channel) = state.channels.get_mut(&member.id) else { return };
-            let Some((_, block)) = channel.outgoing.front() else { return };
-            if self.outlet.room(session) < cost(block.bytes.len() + wire::HEAD) {
+            let Some(next) = channel.outgoing.front() else { return };
+            let cost = cost(next.block.bytes.len() + wire::HEAD);
+            if self.outlet.room(session) < cost {
                 // It stays the next one, so that small blocks of others never keep a large one
                 // waiting.
                 return;
             }
-            let Some((ticket, block)) = channel.outgoing.pop_front() else { return };
+            let Some(next) = channel.outgoing.pop_front() else { return };
             self.last = Some(key);
-            let class = member.class(session, block.class);
-            let block = self.blocks.data(key, Block { class, ..block });
+            let ticket = next.ticket;
+            let Some(block) = member.in_time(now, session, next) else {
+                channel.settle(ticket, Outcome::Expired);
+                continue;
+            };
+            let block = self.blocks.data(key, block);
             match block.and_then(|block| self.outlet.send(now, session, block)) {
                 Some(name) => {
-                    member.tickets.insert(name, ticket);
-                    member.stats.sent.blocks_taken += 1;
+                    member.took(name, ticket, cost);
                     channel.named(ticket, name);
                 }
                 None => channel.settle(ticket, Outcome::Cancelled),
@@ -342,9 +404,11 @@ impl SharedChannels {
             channel.released.drain(..).for_each(|len| self.blocks.taken(now, rtt, *key, len));
             channel.stats = member.stats;
             channel.stats.sent.buffer = self.outlet.share.held();
-            channel.paths.clear();
-            channel.paths.extend(session.paths().iter());
-            if channel.is_done_with() && member.tickets.is_empty() {
+            if !channel.is_polled() {
+                channel.paths.clear();
+                channel.paths.extend(session.paths().iter());
+            }
+            if channel.is_done_with() && member.has_no_open() {
                 self.blocks.end(*key);
                 channel.close("closed by this program".to_owned());
             }
@@ -357,8 +421,10 @@ impl SharedChannels {
     /// The channel whose turn it is, of those that have a block and the window for it.
     fn next_ready(&self, state: &State) -> Option<ChannelKey> {
         let ready = |(key, member): (&ChannelKey, &SharedChannel)| {
-            let (_, block) = state.channels.get(&member.id)?.outgoing.front()?;
-            self.blocks.may_send(*key, block).then_some(*key)
+            let next = state.channels.get(&member.id)?.outgoing.front()?;
+            let may = member.has_part(&self.outlet.share, self.range, &next.block)
+                && self.blocks.may_send(*key, &next.block);
+            may.then_some(*key)
         };
         let behind = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let mut behind = self.members.range((behind, Bound::Unbounded));
@@ -396,34 +462,5 @@ impl Outlet {
         let name = session.send(now, Block { flow, ..block }).ok()?;
         self.share.took(name, cost);
         Some(name)
-    }
-}
-
-impl SharedChannel {
-    fn new(id: ChannelId, class: Option<String>) -> Self {
-        Self { id, class, tickets: BTreeMap::new(), stats: Stats::default() }
-    }
-
-    /// The class of a block that names one. The session may not have it any more since its class
-    /// tree has changed.
-    fn class(&self, session: &Session, named: ClassId) -> ClassId {
-        let classes = session.sender().classes();
-        let found = match &self.class {
-            Some(class) => classes.find(class),
-            None => classes.leaves().map(|(leaf, _)| leaf).find(|leaf| *leaf == named),
-        };
-        found.unwrap_or_else(|| classes.default_leaf())
-    }
-
-    /// Hands a block over to the program.
-    fn take(&mut self, channel: &mut ChannelState, block: ArrivedBlock) {
-        let count = if block.received.timing.repaired {
-            &mut self.stats.received.blocks_repaired
-        } else {
-            &mut self.stats.received.blocks_delivered
-        };
-        *count += 1;
-        self.stats.received.bytes_delivered += block.received.bytes.len() as u64;
-        channel.arrived(block);
     }
 }

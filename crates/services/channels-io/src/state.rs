@@ -2,10 +2,14 @@
 
 use crate::channel_error::AppChannelError;
 use crate::path_choice::PathChoice;
+use bytes::Bytes;
 use skyhaul_net::Waker;
 use skyhaul_quic::Fingerprint;
-use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats, cost};
-use std::collections::{BTreeMap, VecDeque};
+use skyhaul_transport::{
+    Block, BlockId, ClassTree, Outcome, PathId, PathStatus, Received, Stats, cost,
+};
+use skyhaul_units::Instant;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
@@ -15,7 +19,9 @@ pub(crate) type ChannelId = u64;
 pub(crate) type Ticket = u64;
 
 /// A future of the program that waits.
-type WaiterId = u64;
+pub(crate) type WaiterId = u64;
+/// The waiter of an owner who polls: no future has it.
+pub(crate) const POLLING: WaiterId = 0;
 
 /// A request for a session with a node, over at least one path.
 #[derive(Debug, Clone)]
@@ -27,10 +33,33 @@ pub(crate) struct ConnectRequest {
 /// A request for a channel over the shared session with a node.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenRequest {
-    /// The node's index among those that the owner of the sessions knows.
-    pub node: usize,
-    /// The class of its blocks; empty for the default one.
-    pub class: String,
+    /// The node at the far end.
+    pub to: FarNode,
+    /// The classes that its blocks' class is a place in; one that the session does not have is
+    /// the default one.
+    pub classes: Vec<String>,
+    /// What is asked of the far end, which has to accept it; nothing where it is empty.
+    pub request: Bytes,
+}
+
+/// The node at the far end of a shared session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FarNode {
+    /// By its index among those that the owner of the sessions knows.
+    Place(usize),
+    /// By its name.
+    Named(String),
+}
+
+/// A block on its way to the session.
+#[derive(Debug)]
+pub(crate) struct OutgoingBlock {
+    pub ticket: Ticket,
+    pub block: Block,
+    /// When its deadline passes, where it is known: the block has waited since it was given.
+    pub until: Option<Instant>,
+    /// A block of the same channel that it depends on.
+    pub after: Option<Ticket>,
 }
 
 /// State that both sides share.
@@ -46,7 +75,9 @@ pub(crate) struct State {
     pub opening: VecDeque<(ChannelId, OpenRequest)>,
     pub channels: BTreeMap<ChannelId, ChannelState>,
     pub accepted: VecDeque<ChannelId>,
-    accepting: BTreeMap<WaiterId, std::task::Waker>,
+    /// Requests of far ends that are accepted.
+    pub listens: BTreeSet<Bytes>,
+    pub accepting: BTreeMap<WaiterId, std::task::Waker>,
     next: u64,
     pub stopped: bool,
 }
@@ -70,7 +101,7 @@ pub(crate) struct ChannelState {
     /// The program has let go of it.
     pub dropped: bool,
     /// Blocks on their way to the session: at most [`OUTGOING_MAX`].
-    pub outgoing: VecDeque<(Ticket, Block)>,
+    pub outgoing: VecDeque<OutgoingBlock>,
     /// Blocks that have arrived, bounded by the receive window.
     incoming: VecDeque<ArrivedBlock>,
     /// The cost of those that count against no window.
@@ -83,8 +114,14 @@ pub(crate) struct ChannelState {
     pub paths: Vec<(PathId, PathStatus)>,
     /// Paths that could not be made, and why; no more than were asked for.
     pub refused: Vec<String>,
+    /// What the far end asked for when it opened the channel.
+    pub request: Bytes,
+    /// The classes of blocks, where the carrier has them from elsewhere.
+    pub classes: Option<ClassTree>,
+    /// Outcomes for an owner who polls; none for one who has a future for each block.
+    pub outcomes: Option<Vec<(Ticket, Outcome)>>,
     /// Futures that wait for any change of the channel, each once.
-    waiting: BTreeMap<WaiterId, std::task::Waker>,
+    pub waiting: BTreeMap<WaiterId, std::task::Waker>,
 }
 
 /// A future that waits for a channel to change, or for one that a far node opens. Dropping it
@@ -134,7 +171,7 @@ impl ArrivedBlock {
 }
 
 /// Blocks between program and session: enough that the session never waits for the program.
-const OUTGOING_MAX: usize = 64;
+pub(crate) const OUTGOING_MAX: usize = 64;
 
 impl ChannelState {
     /// Wakes the futures that wait for a change.
@@ -154,7 +191,7 @@ impl ChannelState {
         self.uncounted
     }
 
-    fn take(&mut self) -> Option<ArrivedBlock> {
+    pub fn take(&mut self) -> Option<ArrivedBlock> {
         let block = self.incoming.pop_front()?;
         self.uncounted -= block.uncounted();
         Some(block)
@@ -167,6 +204,10 @@ impl ChannelState {
 
     /// The outcome of the block is known.
     pub fn settle(&mut self, ticket: Ticket, outcome: Outcome) {
+        if let Some(outcomes) = &mut self.outcomes {
+            outcomes.push((ticket, outcome));
+            return self.wake();
+        }
         self.tell(ticket, |sent| sent.outcome = Some(outcome));
     }
 
@@ -193,6 +234,11 @@ impl ChannelState {
         self.dropped && self.closed.is_some() && self.sent.is_empty()
     }
 
+    /// Whether its owner polls.
+    pub const fn is_polled(&self) -> bool {
+        self.outcomes.is_some()
+    }
+
     fn error(&self) -> Option<AppChannelError> {
         self.closed.clone().map(AppChannelError::Closed)
     }
@@ -215,11 +261,11 @@ impl State {
         self.channels.get_mut(&key.channel)?.sent.get_mut(&key.ticket)
     }
 
-    fn wake_accepting(&mut self) {
+    pub fn wake_accepting(&mut self) {
         core::mem::take(&mut self.accepting).into_values().for_each(std::task::Waker::wake);
     }
 
-    fn add(&mut self) -> ChannelId {
+    pub fn add(&mut self) -> ChannelId {
         self.next += 1;
         self.channels.insert(self.next, ChannelState::default());
         self.next
@@ -263,7 +309,8 @@ impl Waiter<'_> {
             |channel| {
                 let room = channel.closed.is_none() && channel.outgoing.len() < OUTGOING_MAX;
                 let block = if room { block.take() } else { None }?;
-                channel.outgoing.push_back((ticket, block));
+                let block = OutgoingBlock { ticket, block, until: None, after: None };
+                channel.outgoing.push_back(block);
                 channel.sent.insert(ticket, SentState::default());
                 Some(Ok(ticket))
             },
@@ -348,6 +395,11 @@ impl Shared {
 
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no holder of this lock panics")
+    }
+
+    /// Wakes the thread of the transport.
+    pub fn wake(&self) {
+        self.waker.wake();
     }
 
     /// Asks for a session with a node.

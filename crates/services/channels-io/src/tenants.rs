@@ -1,4 +1,4 @@
-//! Forwards, files and streams on a session that a station or centre owns, beside its contacts.
+//! Forwards, files, streams and programs' blocks on a session that a station or centre owns, beside its contacts.
 //!
 //! A station and its centre have one session with each other. The station's uplink and the centre's
 //! downlink own it, for contacts; [`Tenants`] carries applications' connections, files and streams
@@ -30,11 +30,16 @@ pub const FILES_SHARE: ByteCount = ByteCount::mib(32);
 /// The same of streams: a second of 250 Mbit/s, which is twice the usual lateness bound.
 pub const STREAMS_SHARE: ByteCount = ByteCount::mib(32);
 
-/// Forwards, files and streams on sessions that a station or centre owns.
+/// The same of programs' blocks: eight round trips of 660 ms at 93 Mbit/s. One program alone has
+/// half of it, and each further one finds room.
+pub const BLOCKS_SHARE: ByteCount = ByteCount::mib(64);
+
+/// Forwards, files, streams and programs' blocks on sessions that a station or centre owns.
 pub struct Tenants {
     forwards: Forwards,
     files: SharedSession,
     streams: SharedSession,
+    blocks: SharedSession,
 }
 
 /// The far end of a session.
@@ -71,7 +76,9 @@ impl Tenants {
     ) -> Result<Self, StartError> {
         let files = SharedSession::new(FlowRange::Files, FILES_SHARE, taken, waker.clone());
         let streams = SharedSession::new(FlowRange::Streams, STREAMS_SHARE, taken, waker.clone());
-        Ok(Self { forwards: Forwards::new(forwarding, waker, notify)?, files, streams })
+        let (range, named) = (FlowRange::Blocks, IncomingChannels::Named);
+        let blocks = SharedSession::new(range, BLOCKS_SHARE, named, waker.clone());
+        Ok(Self { forwards: Forwards::new(forwarding, waker, notify)?, files, streams, blocks })
     }
 
     /// Channels for files; [`Forwarding::nodes`] has the order of the nodes.
@@ -84,10 +91,15 @@ impl Tenants {
         self.streams.service()
     }
 
+    /// Channels for programs' blocks, by the names of the far nodes.
+    pub fn blocks(&self) -> ChannelService {
+        self.blocks.service()
+    }
+
     /// A session has begun, and has its class tree.
     pub fn begun(&mut self, id: SessionId, session: &Session, far: SessionPeer) {
         let SessionPeer { end, node, rules, key } = far;
-        for service in [&mut self.files, &mut self.streams] {
+        for service in [&mut self.files, &mut self.streams, &mut self.blocks] {
             service.begun(id, SharedSessionOwner { end, node, key });
         }
         let (range, share) = (FlowRange::Forwards, Some(FORWARDS_SHARE));
@@ -100,6 +112,7 @@ impl Tenants {
         self.forwards.opened(id);
         self.files.opened(id, name);
         self.streams.opened(id, name);
+        self.blocks.opened(id, name);
     }
 
     /// Takes an event of a session if it is of a tenant; returns the others.
@@ -115,7 +128,7 @@ impl Tenants {
                 Some(FlowRange::Forwards) => self.forwards.block(now, manager, id, &received),
                 Some(range) => {
                     if let (Some(service), Some(session)) =
-                        (self.blocks(range), manager.session(id))
+                        (self.service(range), manager.session(id))
                     {
                         service.block(now, session, id, &received);
                     }
@@ -128,7 +141,7 @@ impl Tenants {
             Event::Settled { id: block, outcome } => match FlowRange::of(block.flow) {
                 Some(FlowRange::Forwards) => self.forwards.settled(id, block),
                 Some(range) => {
-                    self.blocks(range)
+                    self.service(range)
                         .into_iter()
                         .for_each(|service| service.settled(id, block, outcome));
                 }
@@ -140,10 +153,11 @@ impl Tenants {
     }
 
     /// The service whose channels are in this range.
-    fn blocks(&mut self, range: FlowRange) -> Option<&mut SharedSession> {
+    fn service(&mut self, range: FlowRange) -> Option<&mut SharedSession> {
         match range {
             FlowRange::Files => Some(&mut self.files),
             FlowRange::Streams => Some(&mut self.streams),
+            FlowRange::Blocks => Some(&mut self.blocks),
             FlowRange::Own | FlowRange::Forwards => None,
         }
     }
@@ -153,6 +167,7 @@ impl Tenants {
         self.forwards.left(id);
         self.files.ended(id);
         self.streams.ended(id);
+        self.blocks.ended(id);
     }
 
     /// The node of this index does not answer.
@@ -170,6 +185,7 @@ impl Tenants {
     pub fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Instant {
         self.files.work(now, manager);
         self.streams.work(now, manager);
+        self.blocks.work(now, manager);
         self.forwards.work(now, manager)
     }
 

@@ -13,13 +13,18 @@ use crate::multiplexer::{
 use bytes::Bytes;
 use skyhaul_transport::{Block, MAX_BLOCK, Mode, cost};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What became known of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockEvent {
     /// The far end has opened one.
     Begun(ChannelKey),
+    /// The far end asks for one: answer with [`BlockChannels::accept`] or
+    /// [`BlockChannels::refuse`].
+    Asked(ChannelKey, Bytes),
+    /// The far end has accepted one that [`BlockChannels::ask`] asked for.
+    Accepted(ChannelKey),
     /// A block of the far end's program: tell with [`BlockChannels::taken`] when this one's has
     /// taken it.
     Data(ChannelKey, FlowId, Bytes),
@@ -29,6 +34,8 @@ pub enum BlockEvent {
     Credit(ChannelKey),
     /// The far end has ended it.
     Ended(ChannelKey),
+    /// The far end has ended it and says why.
+    Refused(ChannelKey, Bytes),
 }
 
 /// The far end breaks the protocol of this version: close the session.
@@ -50,6 +57,8 @@ pub struct BlockChannels {
     /// earlier one needless: with a reset nobody waits for what the channel began with, and with
     /// the next channel of a slot nobody waits for the end of the one before.
     out: BTreeMap<FlowId, Block>,
+    /// Channels that this end has asked for and that are not accepted yet.
+    asked: BTreeSet<ChannelKey>,
 }
 
 /// Reliable blocks that one end has sent and the other's program has not taken, at most: 93 Mbit/s
@@ -81,16 +90,32 @@ impl BlockChannels {
             counted: Counted::Blocks,
             windows: WINDOWS,
         };
-        Self { channels: Multiplexer::new(end, rules), out: BTreeMap::new() }
+        Self { channels: Multiplexer::new(end, rules), out: BTreeMap::new(), asked: BTreeSet::new() }
     }
 
     /// Opens a channel; `None` where [`CHANNELS_MAX`] are open, or the far end has not confirmed
     /// their end yet.
     pub fn begin(&mut self, now: Instant) -> Option<ChannelKey> {
+        self.ask(now, Bytes::new())
+    }
+
+    /// Opens a channel with a request: nothing may be sent before [`BlockEvent::Accepted`], since
+    /// a block could overtake the request. `None` as with [`BlockChannels::begin`].
+    pub fn ask(&mut self, now: Instant, request: Bytes) -> Option<ChannelKey> {
         let key = self.channels.open(now, Carries::Data)?;
-        let message = self.channels.open_message(key, Bytes::new());
+        if !request.is_empty() {
+            self.asked.insert(key);
+        }
+        let message = self.channels.open_message(key, request);
         self.say(key, message);
         Some(key)
+    }
+
+    /// Takes a channel that the far end has asked for.
+    pub fn accept(&mut self, now: Instant, key: ChannelKey) {
+        if let Some(message) = self.channels.accept(now, key) {
+            self.say(key, message);
+        }
     }
 
     /// What of reliable blocks may be sent now.
@@ -128,7 +153,13 @@ impl BlockChannels {
 
     /// This end's program is done with a channel. What comes of it is dropped from now on.
     pub fn end(&mut self, key: ChannelKey) {
-        if let Some(message) = self.channels.reset(key, Bytes::new()) {
+        self.refuse(key, Bytes::new());
+    }
+
+    /// The same, and says why: UTF-8 text.
+    pub fn refuse(&mut self, key: ChannelKey, reason: Bytes) {
+        self.asked.remove(&key);
+        if let Some(message) = self.channels.reset(key, reason) {
             self.say(key, message);
         }
     }
@@ -159,13 +190,15 @@ impl BlockChannels {
         while let Some(event) = self.channels.poll_event() {
             let event = match event {
                 ChannelEvent::Opened { key, carries, request } => {
-                    if carries != Carries::Data || !request.is_empty() {
+                    if carries != Carries::Data {
                         return Err(BlockPeerError::Foreign);
                     }
-                    if let Some(message) = self.channels.accept(now, key) {
-                        self.say(key, message);
+                    if request.is_empty() {
+                        self.accept(now, key);
+                        BlockEvent::Begun(key)
+                    } else {
+                        BlockEvent::Asked(key, request)
                     }
-                    BlockEvent::Begun(key)
                 }
                 ChannelEvent::Data { key, place, bytes } => {
                     BlockEvent::Data(key, own(place), bytes)
@@ -174,7 +207,14 @@ impl BlockChannels {
                     BlockEvent::Expendable(key, own(place), bytes)
                 }
                 ChannelEvent::Credit(key) => BlockEvent::Credit(key),
-                ChannelEvent::Ended { key, .. } => BlockEvent::Ended(key),
+                ChannelEvent::Ended { key, reason, .. } => {
+                    self.asked.remove(&key);
+                    match reason.is_empty() {
+                        true => BlockEvent::Ended(key),
+                        false => BlockEvent::Refused(key, reason),
+                    }
+                }
+                ChannelEvent::Accepted(key) if self.asked.remove(&key) => BlockEvent::Accepted(key),
                 ChannelEvent::Reply { key, message } => {
                     self.say(key, message);
                     continue;

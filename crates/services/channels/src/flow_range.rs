@@ -22,13 +22,15 @@ pub enum FlowRange {
     Files,
     /// Streams: 0x8002_0000 to 0x8002_ffff; their own numbers begin with 0x0002_0000.
     Streams,
+    /// Blocks of programs: 0x8003_0000 to 0x8003_ffff; their own numbers begin with 0x0003_0000.
+    Blocks,
 }
 
 impl FlowRange {
     /// The service of a flow of a shared session; `None` for contacts, and for numbers without a
     /// service.
     pub fn of(flow: FlowId) -> Option<Self> {
-        [Self::Forwards, Self::Files, Self::Streams]
+        [Self::Forwards, Self::Files, Self::Streams, Self::Blocks]
             .into_iter()
             .find(|range| range.inner(flow).is_some())
     }
@@ -60,6 +62,7 @@ impl FlowRange {
             Self::Own | Self::Forwards => FlowId(0),
             Self::Files => FlowId(SIZE),
             Self::Streams => FlowId(2 * SIZE),
+            Self::Blocks => FlowId(3 * SIZE),
         }
     }
 }
@@ -68,11 +71,13 @@ impl FlowRange {
 mod tests {
     use super::*;
 
-    const ALL: [FlowRange; 3] = [FlowRange::Forwards, FlowRange::Files, FlowRange::Streams];
+    const ALL: [FlowRange; 4] =
+        [FlowRange::Forwards, FlowRange::Files, FlowRange::Streams, FlowRange::Blocks];
 
     #[test]
     fn every_flow_of_a_service_has_one_number_in_the_session_and_back() {
-        for (range, outer) in ALL.into_iter().zip([0x8000_0000u32, 0x8001_0000, 0x8002_0000]) {
+        let firsts = [0x8000_0000u32, 0x8001_0000, 0x8002_0000, 0x8003_0000];
+        for (range, outer) in ALL.into_iter().zip(firsts) {
             for place in [0, 1, 0x7fff, 0xffff] {
                 let own = FlowId(outer - (1 << 31) + place);
                 let mapped = range.outer(own).unwrap();
@@ -85,7 +90,7 @@ mod tests {
 
     #[test]
     fn other_flows_are_mapped_nowhere() {
-        for flow in [0, 1, 217_000_000, FIRST_GUEST.0 - 1, 0x8003_0000, u32::MAX] {
+        for flow in [0, 1, 217_000_000, FIRST_GUEST.0 - 1, 0x8004_0000, u32::MAX] {
             assert_eq!(FlowRange::of(FlowId(flow)), None, "{flow:#x}");
         }
         for range in ALL {
