@@ -4,6 +4,7 @@
 //! libFuzzer calls them (`make fuzz`), and so does a bounded, seeded driver on the stable toolchain
 //! (`tests/replay.rs`, part of `make test`).
 
+mod blocks;
 mod capture;
 mod channels;
 mod configuration;
@@ -23,6 +24,7 @@ mod tls;
 mod vita49;
 mod wire;
 
+pub use blocks::blocks;
 pub use capture::{
     bit_stream, contact_records, description, frame_stream, frames, mission, packed_records,
     packet_scan, packets, symbols,
@@ -62,6 +64,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "bit_stream", body: bit_stream, rounds: 300 },
     Target { name: "symbols", body: symbols, rounds: 30 },
+    Target { name: "blocks", body: blocks, rounds: 100_000 },
     Target { name: "channels", body: channels, rounds: 100_000 },
     Target { name: "common_rdr", body: common_rdr, rounds: 200_000 },
     Target { name: "configuration", body: configuration, rounds: 20_000 },

@@ -50,7 +50,7 @@ impl Waker {
 
     /// Call right before waiting for [`Waker::fd`]: returns whether to wait. What was handed over
     /// before a [`Waker::wake`] that this saw can be taken.
-    pub(crate) fn may_sleep(&self) -> bool {
+    pub fn may_sleep(&self) -> bool {
         let asleep =
             self.0.state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         asleep.is_ok() || {
@@ -61,7 +61,7 @@ impl Waker {
 
     /// Call right after waiting, with the poll result of [`Waker::fd`]. Returns whether the thread
     /// was woken.
-    pub(crate) fn slept(&self, revents: PollFlags) -> bool {
+    pub fn slept(&self, revents: PollFlags) -> bool {
         let woken = self.0.state.swap(AWAKE, Ordering::AcqRel) == RUNG;
         if revents.contains(PollFlags::IN) {
             // A write that comes after the swap ends one more wait without need.
@@ -70,7 +70,8 @@ impl Waker {
         woken
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    /// Readable where it was woken while it slept.
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.0.fd.as_fd()
     }
 }

@@ -39,6 +39,9 @@
 //! # }
 //! ```
 //!
+//! A program on the host of a node may leave the line to that node: a [`LocalNode`] has sessions
+//! with the same calls, which go through the node's block service.
+//!
 //! `examples/` has three programs: text, audio and video of a conference, each with its own
 //! deadline.
 
@@ -48,6 +51,8 @@ mod wait;
 pub use node::{Node, NodeBuilder, Path};
 pub use wait::Wait;
 
+#[doc(inline)]
+pub use skyhaul_blocks_io::{LocalError, LocalNode};
 #[doc(inline)]
 pub use skyhaul_channels_io::{
     AppChannel as Session, AppChannelError as SessionError, ClientStartError as StartError,

@@ -1,5 +1,6 @@
 //! The whole file of a node, and what its tables make of the node.
 
+use crate::blocks::{AllowEntry, BlocksEntry};
 use crate::centre::{CentreConfig, Listen, SessionLimits, Store};
 use crate::channel::Channel;
 use crate::delivery::{DeliveryEntry, ExpeditedEntry};
@@ -62,6 +63,7 @@ pub(super) struct NodeFile {
     mirror: Vec<MirrorEntry>,
     #[serde(default)]
     stream: Vec<StreamEntry>,
+    blocks: Option<BlocksEntry>,
     #[serde(default = "left_out")]
     store: Store,
     #[serde(default = "left_out")]
@@ -101,6 +103,8 @@ pub(super) const TABLES: &[ConfigTable] = &[
     FolderEntry::TABLE,
     MirrorEntry::TABLE,
     StreamEntry::TABLE,
+    BlocksEntry::TABLE,
+    AllowEntry::TABLE,
     Store::TABLE,
     SessionLimits::TABLE,
     Products::TABLE,
@@ -179,6 +183,13 @@ impl NodeFile {
         self.node.resolve(base);
         self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
         self.check_forwards(config, &far)?;
+        let mut blocks = self.blocks.take();
+        if let Some(blocks) = &mut blocks {
+            crate::from_base(base, &mut blocks.socket);
+            let tree = ClassTree::new(&crate::sending::classes(&self.class))
+                .map_err(|error| ConfigError::class(config.text, config.file, &error))?;
+            blocks.check_classes(config, &tree)?;
+        }
         let node = self.node.clone();
         // A forward that names no node goes to the first destination.
         let is_sent = |forward: &ForwardEntry| match forward.node() {
@@ -189,7 +200,7 @@ impl NodeFile {
         let (sent, received) = forwards.partition(is_sent);
         let station = (!far.is_empty()).then(|| self.station(far, sent));
         let centre = listens.then(|| self.centre(received));
-        let mut config_of = NodeConfig { node, station, centre };
+        let mut config_of = NodeConfig { node, station, centre, blocks };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
             station.resolve(base);

@@ -25,6 +25,7 @@
 //! # Ok::<(), skyhaul_config::ConfigError>(())
 //! ```
 
+mod blocks;
 mod book;
 mod centre;
 mod channel;
@@ -56,6 +57,7 @@ mod subscription;
 mod sync;
 mod time;
 
+pub use blocks::{AllowEntries, AllowEntry, BlocksEntry, ClassNames, UserName};
 pub use book::{AddressBook, BookChangeError, BookPeer};
 pub use centre::{CentreConfig, Listen, SessionLimits, Store};
 pub use channel::{Channel, Compress, MissionRef};
@@ -96,6 +98,8 @@ pub struct NodeConfig {
     pub station: Option<Box<StationConfig>>,
     /// What it receives and makes of it; none without a `[[listen]]`.
     pub centre: Option<Box<CentreConfig>>,
+    /// Where programs hand over blocks; none without a `[blocks]`.
+    pub blocks: Option<BlocksEntry>,
 }
 
 /// Reads a configuration file.

@@ -32,7 +32,7 @@ use crate::address_family::AddressFamily;
 use crate::adopted::Adopted;
 use crate::custody::PREFACE;
 use crate::fault::Fault;
-use crate::guests;
+use crate::guests::{self, ProgramBlocks};
 use crate::services::{self, SessionMemory};
 use crate::status::{StatusReply, StatusRequest};
 use admission::AdmittedStation;
@@ -51,7 +51,7 @@ use processor::Processor;
 use reload::Reload;
 pub(crate) use shared::CentreShared;
 use shared::CentreState;
-use skyhaul_channels_io::IncomingChannels;
+use skyhaul_channels_io::{ChannelService, IncomingChannels};
 use skyhaul_config::{CentreConfig, PeerEntry};
 use skyhaul_files_io::{Claims, Directory, Root};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
@@ -71,6 +71,7 @@ use streams::Streams;
 pub(crate) struct Centre {
     shared: Arc<CentreShared>,
     threads: Vec<JoinHandle<()>>,
+    blocks: ChannelService,
     reload: Reload,
 }
 
@@ -84,6 +85,7 @@ impl Centre {
         kind: NodeKind,
         disk: Arc<dyn Disk>,
         clock: Clock,
+        blocks: ProgramBlocks,
     ) -> Result<Self, Fault> {
         if let Some(products) = &config.products {
             services::make_folder(&products.dir)?;
@@ -92,7 +94,7 @@ impl Centre {
             services::make_folder(&consumer.dir)?;
         }
         let peers = peers(config, &config.peer)?;
-        let Listening { driver, listens, addresses } = listen(config, clock)?;
+        let Listening { driver, listens, addresses } = listen(config, clock, blocks)?;
         let kept = open_store(config, disk, clock)?;
         let sockets = driver.endpoints().filter_map(AnyEndpoint::inode).collect();
         for address in &addresses {
@@ -119,14 +121,25 @@ impl Centre {
             driver.waker(),
             shared.alarms.clone(),
         )?;
+        let blocks = guests.blocks();
         let lines = Lines { peers, classes: config.classes(), listens, guests };
         let threads = start(config, lines, &shared, clock, driver)?;
-        Ok(Self { shared, threads, reload: Reload::new(config.clone()) })
+        Ok(Self { shared, threads, blocks, reload: Reload::new(config.clone()) })
     }
 
     /// What its threads share.
     pub(crate) fn shared(&self) -> &Arc<CentreShared> {
         &self.shared
+    }
+
+    /// Channels for programs' blocks.
+    pub(crate) fn blocks(&self) -> ChannelService {
+        self.blocks.clone()
+    }
+
+    /// The configuration in force.
+    pub(crate) const fn config(&self) -> &CentreConfig {
+        self.reload.config()
     }
 
     /// Adopts a configuration.
@@ -246,10 +259,11 @@ struct Listening {
 }
 
 /// Listens on every address of the configuration: over UDP, and over TCP where that is wanted.
-fn listen(config: &CentreConfig, clock: Clock) -> Result<Listening, Fault> {
+fn listen(config: &CentreConfig, clock: Clock, blocks: ProgramBlocks) -> Result<Listening, Fault> {
     let identity = services::identity(&config.node)?;
     let own = SessionMemory { receive: config.session.receive_window, send: ByteCount::mib(1) };
-    let send = if config.has_guests() { guests::window(own).send } else { own.send };
+    let has_guests = config.has_guests() || blocks == ProgramBlocks::Served;
+    let send = if has_guests { guests::window(own).send } else { own.send };
     let window = SessionMemory { send, ..own };
     let mut found: Option<Listening> = None;
     for (nth, (listen, trusted)) in config.listen.iter().zip(config.trusted()).enumerate() {

@@ -4,7 +4,9 @@ use crate::alarms::Alarms;
 use crate::fault::Fault;
 use crate::services::SessionMemory;
 use skyhaul_channels::FIRST_GUEST;
-use skyhaul_channels_io::{FILES_SHARE, FORWARDS_SHARE, IncomingChannels, STREAMS_SHARE, Tenants};
+use skyhaul_channels_io::{
+    BLOCKS_SHARE, FILES_SHARE, FORWARDS_SHARE, IncomingChannels, STREAMS_SHARE, Tenants,
+};
 use skyhaul_forward_io::{ForwardNotice, Forwarding, StartError};
 use skyhaul_net::Waker;
 use skyhaul_store::FLOW_END;
@@ -18,11 +20,20 @@ const _: () = assert!(FLOW_END.0 == FIRST_GUEST.0);
 /// that. Eight round trips of 660 ms at 93 Mbit/s.
 const RECEIVE: ByteCount = ByteCount::mib(64);
 
+/// Whether programs' blocks share the sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramBlocks {
+    /// The node has a block service.
+    Served,
+    /// It has none.
+    Unserved,
+}
+
 /// The memory of a session with guests, where `own` is enough without.
 pub fn window(own: SessionMemory) -> SessionMemory {
     SessionMemory {
         receive: own.receive.max(RECEIVE),
-        send: own.send + FORWARDS_SHARE + FILES_SHARE + STREAMS_SHARE,
+        send: own.send + FORWARDS_SHARE + FILES_SHARE + STREAMS_SHARE + BLOCKS_SHARE,
     }
 }
 

@@ -3,6 +3,7 @@
 mod address_family;
 mod adopted;
 mod alarms;
+mod blocks;
 pub mod centre;
 pub mod custody;
 pub mod fault;
@@ -16,4 +17,5 @@ mod shutdown;
 pub mod station;
 pub mod status;
 
+pub use blocks::unknown_users;
 pub use services::{is_exposed, private_key};

@@ -2,8 +2,10 @@
 //! status socket.
 
 use crate::adopted::Adopted;
+use crate::blocks::{BlockLines, BlockService};
 use crate::centre::{self, Centre, CentreShared, NodeKind};
 use crate::fault::Fault;
+use crate::guests::ProgramBlocks;
 use crate::services;
 use crate::station::{self, Station, StationPlace, StationShared};
 use crate::status::{NodeStatus, StatusReply, StatusRequest, StatusServer};
@@ -82,6 +84,7 @@ struct Node {
     file: PathBuf,
     station: Option<Station>,
     centre: Option<Centre>,
+    blocks: Option<Arc<BlockService>>,
     server: StatusServer,
 }
 
@@ -92,12 +95,16 @@ impl Node {
         services::make_state_folder(state)?;
         let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
         let disk: Arc<dyn Disk> = Arc::new(disk);
+        let served = match config.blocks {
+            Some(_) => ProgramBlocks::Served,
+            None => ProgramBlocks::Unserved,
+        };
         let centre = config.centre.as_deref();
         let kind = match config.station {
             Some(_) => NodeKind::Relay,
             None => NodeKind::Final,
         };
-        let start = |config| Centre::start(config, kind, disk.clone(), clock);
+        let start = |config| Centre::start(config, kind, disk.clone(), clock, served);
         let centre = centre.map(start).transpose()?;
         let upstream = centre.as_ref().map(Centre::shared).cloned();
         let start = |written: &StationConfig| {
@@ -105,17 +112,25 @@ impl Node {
             for channel in &mut config.channel {
                 channel.keep_check_symbols |= options.check_symbols == KeptSymbols::All;
             }
-            let place = StationPlace { disk: disk.clone(), clock };
+            let place = StationPlace { disk: disk.clone(), clock, blocks: served };
             Station::start(&config, written.clone(), upstream.clone(), place)
         };
         let station = config.station.as_deref().map(start).transpose()?;
+        let lines = BlockLines {
+            station: station.as_ref().map(|part| (part.blocks(), part.config())),
+            centre: centre.as_ref().map(|part| (part.blocks(), part.config())),
+        };
+        let blocks = config.blocks.as_ref();
+        let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
+        let blocks = blocks.map(Arc::new);
         let parts = Parts {
+            blocks: blocks.clone(),
             station: station.as_ref().map(Station::shared).cloned(),
             centre: centre.as_ref().map(Centre::shared).cloned(),
         };
         let server =
             StatusServer::start(&config.node.status_socket(), move |request| parts.reply(request))?;
-        Ok(Self { file, station, centre, server })
+        Ok(Self { file, station, centre, blocks, server })
     }
 
     /// Whether a part of it cannot go on.
@@ -156,6 +171,7 @@ impl Node {
 
     fn adopt(&mut self, new: NodeConfig) -> Result<Adopted, String> {
         let mut all = Adopted::default();
+        let entry = new.blocks;
         let centre = match (&mut self.centre, new.centre) {
             (Some(centre), Some(new)) => centre.adopt(*new)?,
             (None, None) => Adopted::default(),
@@ -166,7 +182,18 @@ impl Node {
             (None, None) => Adopted::default(),
             (_, _) => Adopted::waiting("[[destination]]"),
         };
-        for part in [centre, station] {
+        let blocks = match (&self.blocks, &entry) {
+            (Some(blocks), entry) => {
+                blocks.name(
+                    self.station.as_ref().map(Station::config),
+                    self.centre.as_ref().map(Centre::config),
+                );
+                blocks.adopt(entry.as_ref())?
+            }
+            (None, Some(_)) => Adopted::waiting("[blocks] (new)"),
+            (None, None) => Adopted::default(),
+        };
+        for part in [centre, station, blocks] {
             all.changes.extend(part.changes);
             let other = |what: &String| !all.waits.contains(what);
             let waits: Vec<String> = part.waits.into_iter().filter(other).collect();
@@ -177,15 +204,18 @@ impl Node {
 
     /// Ends its parts: first what sends, so that what still arrives is kept.
     fn end(self) -> Result<(), Fault> {
+        // The block service ends with its last user, before the sessions that it uses.
+        drop(self.server);
+        drop(self.blocks);
         let station = self.station.map_or(Ok(()), Station::end);
         let centre = self.centre.map_or(Ok(()), Centre::end);
-        drop(self.server);
         station.and(centre)
     }
 }
 
 /// What the status socket answers from.
 struct Parts {
+    blocks: Option<Arc<BlockService>>,
     station: Option<Arc<StationShared>>,
     centre: Option<Arc<CentreShared>>,
 }
@@ -199,6 +229,7 @@ impl Parts {
             StatusRequest::Status => StatusReply::Status(Box::new(NodeStatus {
                 station: self.station.as_ref().map(|shared| shared.status()),
                 centre: self.centre.as_ref().map(|shared| shared.status()),
+                blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
             })),
             StatusRequest::Gaps | StatusRequest::AskGaps(_) => match &self.centre {
                 Some(shared) => centre::answer(shared, request),

@@ -46,7 +46,7 @@ use crate::adopted::Adopted;
 use crate::centre::CentreShared;
 use crate::custody::Feeder;
 use crate::fault::Fault;
-use crate::guests;
+use crate::guests::{self, ProgramBlocks};
 use crate::services::{self, SessionMemory};
 use crate::status::{ChannelState, ChannelStatus, DestinationStatus, StatusReply, StatusRequest};
 use crate::status::{FolderState, FolderStatus};
@@ -97,6 +97,8 @@ pub(crate) struct StationPlace {
     pub disk: Arc<dyn Disk>,
     /// Its clock.
     pub clock: Clock,
+    /// Whether programs' blocks share its sessions.
+    pub blocks: ProgramBlocks,
 }
 
 /// The part of a node that captures and sends.
@@ -106,6 +108,7 @@ pub(crate) struct Station {
     threads: Vec<JoinHandle<()>>,
     streams: Streams,
     outside: OutsideWatches,
+    blocks: ChannelService,
     reload: Reload,
 }
 
@@ -120,9 +123,9 @@ impl Station {
         upstream: Option<Arc<CentreShared>>,
         place: StationPlace,
     ) -> Result<Self, Fault> {
-        let StationPlace { disk, clock } = place;
+        let StationPlace { disk, clock, blocks } = place;
         routing::check_missions(config, &services::missions(&config.missions)?)?;
-        let (driver, paths) = driver(config, &config.destinations, clock)?;
+        let (driver, paths) = driver(config, &config.destinations, clock, blocks)?;
         let mut spool = open_spool(config, disk.clone(), clock)?;
         let routing = Routing::declare(config, &mut spool).map_err(|error| spool_fault(&error))?;
         let board = StationBoard::new(
@@ -138,18 +141,30 @@ impl Station {
             shared.alarms.clone(),
         )?;
         let doors = (guests.files(), guests.streams());
+        let blocks = guests.blocks();
         let line = LineParts { driver, paths, guests };
         let from = StationInputs { disk, upstream };
         let mut threads = start(config, &shared, from, clock, line)?;
         threads.extend(mirrors(config, &doors.0, &shared, clock)?);
         let streams = Streams::start(&config.stream, &doors.1, &shared, clock)?;
         let outside = OutsideWatches::start(config.paths(), &shared, clock)?;
-        Ok(Self { shared, threads, streams, outside, reload: Reload::new(written) })
+        let reload = Reload::new(written);
+        Ok(Self { shared, threads, streams, outside, blocks, reload })
     }
 
     /// What its threads share.
     pub(crate) fn shared(&self) -> &Arc<StationShared> {
         &self.shared
+    }
+
+    /// Channels for programs' blocks.
+    pub(crate) fn blocks(&self) -> ChannelService {
+        self.blocks.clone()
+    }
+
+    /// The configuration in force.
+    pub(crate) const fn config(&self) -> &StationConfig {
+        self.reload.config()
     }
 
     /// Adopts a configuration.
@@ -246,9 +261,11 @@ fn driver(
     config: &StationConfig,
     destinations: &[Destination],
     clock: Clock,
+    blocks: ProgramBlocks,
 ) -> Result<(Driver, Vec<StationPaths>), Fault> {
     let identity = services::identity(&config.node)?;
-    let window = if config.has_guests() { guests::window(WINDOW) } else { WINDOW };
+    let has_guests = config.has_guests() || blocks == ProgramBlocks::Served;
+    let window = if has_guests { guests::window(WINDOW) } else { WINDOW };
     let mut driver: Option<Driver> = None;
     let mut all = Vec::new();
     for destination in destinations {

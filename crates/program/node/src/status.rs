@@ -1,5 +1,6 @@
 //! The status of a running node: the same JSON for `skyhaul status`, the demo and other programs.
 
+mod blocks;
 mod delivery;
 mod folders;
 mod gaps;
@@ -16,6 +17,7 @@ mod session;
 mod socket;
 mod way;
 
+pub use blocks::{BlocksStatus, ProgramShown};
 pub use delivery::{DeliveryState, DeliveryStatus};
 pub use folders::{FolderState, FolderStatus};
 pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};

@@ -106,12 +106,6 @@ pub enum BadBlock {
 
 impl BlockRefusal {
     /// Every cause, in the order of their codes.
-    pub const ALL: [Self; 6] = [
-        Self::Length,
-        Self::Class,
-        Self::Flow,
-        Self::Deadline,
-        Self::Dependency,
-        Self::Descriptor,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Length, Self::Class, Self::Flow, Self::Deadline, Self::Dependency, Self::Descriptor];
 }

@@ -42,7 +42,7 @@ pub(crate) struct Program {
     open: BTreeMap<u64, u64>,
     /// Fates to tell, with the cost that is given back then.
     fates: VecDeque<(u64, BlockFate, u64)>,
-    /// Blocks that expired in the queue, the latest [`GIVEN_UP_MAX`]: others may depend on them.
+    /// Blocks that did not arrive, the latest [`GIVEN_UP_MAX`]: others may depend on them.
     given_up: BTreeSet<u64>,
     last: u64,
     /// What it may send in its turn; below zero after a large block.
@@ -113,10 +113,6 @@ impl Program {
     /// A block was given up in the queue.
     pub fn give_up(&mut self, number: u64) {
         self.queue.remove(&number);
-        self.given_up.insert(number);
-        if self.given_up.len() > GIVEN_UP_MAX {
-            self.given_up.pop_first();
-        }
         self.settle(number, BlockFate::Expired);
     }
 
@@ -127,6 +123,12 @@ impl Program {
             BlockFate::Delivered | BlockFate::Sent => self.counters.delivered += 1,
             BlockFate::Expired => self.counters.expired += 1,
             BlockFate::Cancelled | BlockFate::Refused(_) => self.counters.refused += 1,
+        }
+        if !matches!(fate, BlockFate::Delivered | BlockFate::Sent) {
+            self.given_up.insert(number);
+            if self.given_up.len() > GIVEN_UP_MAX {
+                self.given_up.pop_first();
+            }
         }
         self.fates.push_back((number, fate, cost));
     }

@@ -102,7 +102,10 @@ impl Programs {
             });
         }
         let programs = self.programs.iter();
-        programs.filter(|(_, program)| self.rule(program.uid).is_none()).map(|(id, _)| *id).collect()
+        programs
+            .filter(|(_, program)| self.rule(program.uid).is_none())
+            .map(|(id, _)| *id)
+            .collect()
     }
 
     /// The rule of a user: the first one that names it.

@@ -30,12 +30,7 @@ pub struct ProgramLimits {
 impl Default for ProgramLimits {
     /// 256 MiB in all and 64 MiB for each program: eight round trips of 660 ms at 93 Mbit/s.
     fn default() -> Self {
-        Self {
-            total: ByteCount::mib(256),
-            each: ByteCount::mib(64),
-            programs: 128,
-            per_user: 64,
-        }
+        Self { total: ByteCount::mib(256), each: ByteCount::mib(64), programs: 128, per_user: 64 }
     }
 }
 

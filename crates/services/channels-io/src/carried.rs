@@ -21,6 +21,8 @@ pub struct Carrier(Arc<Shared>);
 pub struct CarriedChannel {
     shared: Arc<Shared>,
     id: ChannelId,
+    /// A far program has opened it.
+    is_arrived: bool,
 }
 
 impl Carrier {
@@ -33,7 +35,7 @@ impl Carrier {
     /// A channel that is about to be opened, for the program and for the carrier.
     pub fn begin(&self) -> (AppChannel, CarriedChannel) {
         let id = self.0.state().add();
-        let carried = CarriedChannel { shared: Arc::clone(&self.0), id };
+        let carried = CarriedChannel { shared: Arc::clone(&self.0), id, is_arrived: false };
         (AppChannel::new(Arc::clone(&self.0), id), carried)
     }
 
@@ -49,7 +51,7 @@ impl Carrier {
     /// A channel that a far program has opened, for [`Carrier::accept`].
     pub fn arrived(&self) -> CarriedChannel {
         let id = self.0.state().add();
-        CarriedChannel { shared: Arc::clone(&self.0), id }
+        CarriedChannel { shared: Arc::clone(&self.0), id, is_arrived: true }
     }
 
     /// The next channel that a far program has opened; `None` once the carrier has stopped.
@@ -62,6 +64,13 @@ impl Carrier {
     /// The carrier has stopped: every channel ends.
     pub fn stop(&self, reason: &str) {
         self.0.state().stop(reason);
+    }
+
+    /// No further channel arrives: [`Carrier::accept`] gives out none any more.
+    pub fn stop_accepting(&self) {
+        let mut state = self.0.state();
+        state.stopped = true;
+        state.wake_accepting();
     }
 
     /// Forgets channels that are over at both sides.
@@ -89,11 +98,13 @@ impl CarriedChannel {
         }
     }
 
-    /// The program may accept it from now on.
+    /// The program may accept it from now on, if a far program has opened it.
     pub fn offer(&self) {
-        let mut state = self.shared.state();
-        state.accepted.push_back(self.id);
-        state.wake_accepting();
+        if self.is_arrived {
+            let mut state = self.shared.state();
+            state.accepted.push_back(self.id);
+            state.wake_accepting();
+        }
     }
 
     /// It has ended.
@@ -111,16 +122,6 @@ impl CarriedChannel {
         channel.stats.sent.blocks_taken += 1;
         channel.wake();
         Some((ticket, block))
-    }
-
-    /// Puts a block back that could not be carried yet.
-    pub fn put_back(&self, number: u64, block: Block) {
-        if let Some(channel) = self.shared.state().channels.get_mut(&self.id) {
-            channel.stats.sent.blocks_taken -= 1;
-            let (until, after) = (None, None);
-            let block = OutgoingBlock { ticket: number, block, until, after };
-            channel.outgoing.push_front(block);
-        }
     }
 
     /// The name by which others depend on a block.
@@ -168,9 +169,11 @@ impl CarriedChannel {
 
     /// Whether the program has dropped the channel, and has handed over nothing more to send.
     pub fn is_done_with(&self) -> bool {
-        self.shared.state().channels.get(&self.id).is_none_or(|channel| {
-            channel.is_done_with() || channel.is_over()
-        })
+        self.shared
+            .state()
+            .channels
+            .get(&self.id)
+            .is_none_or(|channel| channel.is_done_with() || channel.is_over())
     }
 }
 

@@ -64,10 +64,11 @@ impl ChannelService {
         PolledChannel { shared: Arc::clone(self.shared()), id }
     }
 
-    /// Accepts what far ends ask for by this name from now on.
-    pub fn listen(&self, request: &str) {
+    /// Accepts what far ends ask for by this name from now on. `classes` are as with
+    /// [`ChannelService::ask`].
+    pub fn listen(&self, request: &str, classes: Vec<String>) {
         let request = Bytes::copy_from_slice(request.as_bytes());
-        self.shared().state().listens.insert(request);
+        self.shared().state().listens.insert(request, classes);
     }
 
     /// Accepts it no more.

@@ -4,7 +4,7 @@ use crate::state::{ArrivedBlock, ChannelId, ChannelState, OutgoingBlock, Ticket}
 use skyhaul_channels::{FlowRange, Share, wire};
 use skyhaul_transport::{Block, BlockId, ClassId, Mode, Session, Stats, cost};
 use skyhaul_units::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One channel.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct SharedChannel {
     held: u64,
     /// The session's names of the latest [`NAMES_MAX`] blocks, for those that depend on them.
     names: BTreeMap<Ticket, BlockId>,
+    /// Blocks that were too late for the session, as many: those that depend on them are, too.
+    late: BTreeSet<Ticket>,
     pub stats: Stats,
 }
 
@@ -29,7 +31,7 @@ const NAMES_MAX: usize = 1_024;
 impl SharedChannel {
     pub fn new(id: ChannelId, classes: Vec<String>) -> Self {
         let (tickets, names, stats) = (BTreeMap::new(), BTreeMap::new(), Stats::default());
-        Self { id, classes, tickets, held: 0, names, stats }
+        Self { id, classes, tickets, held: 0, names, late: BTreeSet::new(), stats }
     }
 
     /// Whether the session may have this block beside what it has of the channel. Programs' blocks
@@ -42,10 +44,20 @@ impl SharedChannel {
     }
 
     /// The block as the session is to have it now; `None` where it is too late.
-    pub fn in_time(&self, now: Instant, session: &Session, next: OutgoingBlock) -> Option<Block> {
-        let OutgoingBlock { block, until, after, .. } = next;
-        let is_late = until.is_some_and(|until| until <= now);
-        if is_late && block.mode == Mode::Expendable {
+    pub fn in_time(
+        &mut self,
+        now: Instant,
+        session: &Session,
+        next: OutgoingBlock,
+    ) -> Option<Block> {
+        let OutgoingBlock { ticket, block, until, after } = next;
+        let is_late = until.is_some_and(|until| until <= now) && block.mode == Mode::Expendable;
+        let needs_late = !block.useful_alone && after.is_some_and(|it| self.late.contains(&it));
+        if is_late || needs_late {
+            self.late.insert(ticket);
+            if self.late.len() > NAMES_MAX {
+                self.late.pop_first();
+            }
             return None;
         }
         // A reliable block that is late is as urgent as can be.

@@ -3,9 +3,7 @@
 use crate::channel::AppChannel;
 use crate::channel_error::AppChannelError;
 use crate::shared_channel::SharedChannel;
-use crate::state::{
-    ArrivedBlock, ChannelId, ChannelState, FarNode, OpenRequest, OutgoingBlock, Shared, State,
-};
+use crate::state::{ArrivedBlock, ChannelState, FarNode, OpenRequest, Shared, State};
 use bytes::Bytes;
 use skyhaul_channels::{
     BLOCK_WINDOW, BlockChannels, BlockEvent, CHANNELS_MAX, ChannelKey, FlowRange, SessionEnd,
@@ -14,10 +12,8 @@ use skyhaul_channels::{
 use skyhaul_identity::Fingerprint;
 use skyhaul_net::{SessionManager, Waker};
 use skyhaul_sessions::SessionId;
-use skyhaul_transport::{
-    Block, BlockId, ClassId, Outcome, Received, RefusalCause, Session, Stats, cost,
-};
-use skyhaul_units::{ByteCount, FlowId, Instant};
+use skyhaul_transport::{Block, BlockId, Outcome, Received, RefusalCause, Session, cost};
+use skyhaul_units::{ByteCount, FlowId, Instant, printable};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::ops::Bound;
@@ -56,6 +52,7 @@ struct SharedChannels {
     /// The far end's name, from when the session is open.
     name: Option<String>,
     key: Fingerprint,
+    taken: IncomingChannels,
     outlet: Outlet,
     blocks: BlockChannels,
     members: BTreeMap<ChannelKey, SharedChannel>,
@@ -139,6 +136,7 @@ impl SharedSession {
             node,
             name: None,
             key,
+            taken: self.taken,
             outlet: Outlet { range: self.range, share: Share::of(self.share) },
             blocks: BlockChannels::new(end, self.range.first()),
             members: BTreeMap::new(),
@@ -171,7 +169,7 @@ impl SharedSession {
         match channels.blocks.receive(now, flow, &received.bytes) {
             Ok(events) => {
                 for event in events {
-                    channels.event(now, &self.shared, self.taken, event, received);
+                    channels.event(now, &self.shared, event, received);
                 }
             }
             Err(error) => session.refuse(RefusalCause::Told, &error.to_string()),
@@ -269,17 +267,10 @@ impl SharedChannels {
         channel.peer_key = Some(self.key);
     }
 
-    fn event(
-        &mut self,
-        now: Instant,
-        shared: &Shared,
-        taken: IncomingChannels,
-        event: BlockEvent,
-        received: &Received,
-    ) {
+    fn event(&mut self, now: Instant, shared: &Shared, event: BlockEvent, received: &Received) {
         let mut state = shared.state();
         match event {
-            BlockEvent::Begun(key) if taken == IncomingChannels::Named => {
+            BlockEvent::Begun(key) if self.taken == IncomingChannels::Named => {
                 // Its blocks came before the question, or it has none.
                 self.blocks.refuse(key, NO_REQUEST.into());
             }
@@ -293,7 +284,8 @@ impl SharedChannels {
                 }
             }
             BlockEvent::Begun(key)
-                if taken == IncomingChannels::Refused || state.accepted.len() >= ACCEPTED_MAX =>
+                if self.taken == IncomingChannels::Refused
+                    || state.accepted.len() >= ACCEPTED_MAX =>
             {
                 self.blocks.end(key);
             }
@@ -332,11 +324,11 @@ impl SharedChannels {
 
     /// The far end asks for a channel.
     fn asked(&mut self, now: Instant, state: &mut State, key: ChannelKey, request: Bytes) {
-        if !state.listens.contains(&request) {
+        let Some(classes) = state.listens.get(&request).cloned() else {
             let name = printable(&String::from_utf8_lossy(&request), NAME_SHOWN);
             let reason = format!("no program listens there as `{name}`");
             return self.blocks.refuse(key, reason.into());
-        }
+        };
         if state.accepted.len() >= ACCEPTED_MAX {
             return self.blocks.refuse(key, "the program there does not take sessions".into());
         }
@@ -347,7 +339,7 @@ impl SharedChannels {
             channel.request = request;
             channel.outcomes = Some(Vec::new());
         }
-        self.members.insert(key, SharedChannel::new(id, Vec::new()));
+        self.members.insert(key, SharedChannel::new(id, classes));
     }
 
     /// The far end has ended a channel.
@@ -422,7 +414,7 @@ impl SharedChannels {
     fn next_ready(&self, state: &State) -> Option<ChannelKey> {
         let ready = |(key, member): (&ChannelKey, &SharedChannel)| {
             let next = state.channels.get(&member.id)?.outgoing.front()?;
-            let may = member.has_part(&self.outlet.share, self.range, &next.block)
+            let may = member.has_part(&self.outlet.share, self.outlet.range, &next.block)
                 && self.blocks.may_send(*key, &next.block);
             may.then_some(*key)
         };

@@ -9,7 +9,7 @@ use skyhaul_transport::{
     Block, BlockId, ClassTree, Outcome, PathId, PathStatus, Received, Stats, cost,
 };
 use skyhaul_units::Instant;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
@@ -75,8 +75,8 @@ pub(crate) struct State {
     pub opening: VecDeque<(ChannelId, OpenRequest)>,
     pub channels: BTreeMap<ChannelId, ChannelState>,
     pub accepted: VecDeque<ChannelId>,
-    /// Requests of far ends that are accepted.
-    pub listens: BTreeSet<Bytes>,
+    /// Requests of far ends that are accepted, with the classes of the blocks that go back.
+    pub listens: BTreeMap<Bytes, Vec<String>>,
     pub accepting: BTreeMap<WaiterId, std::task::Waker>,
     next: u64,
     pub stopped: bool,

@@ -90,7 +90,11 @@ impl BlockChannels {
             counted: Counted::Blocks,
             windows: WINDOWS,
         };
-        Self { channels: Multiplexer::new(end, rules), out: BTreeMap::new(), asked: BTreeSet::new() }
+        Self {
+            channels: Multiplexer::new(end, rules),
+            out: BTreeMap::new(),
+            asked: BTreeSet::new(),
+        }
     }
 
     /// Opens a channel; `None` where [`CHANNELS_MAX`] are open, or the far end has not confirmed

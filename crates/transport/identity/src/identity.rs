@@ -23,6 +23,11 @@ impl Fingerprint {
         Self(bytes)
     }
 
+    /// The fingerprint with this hash, as [`Fingerprint::as_bytes`] gives it.
+    pub const fn from_bytes(hash: [u8; 32]) -> Self {
+        Self(hash)
+    }
+
     /// The hash itself.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -272,6 +272,7 @@ const SANS_IO: &[&str] = &[
     "pairing",
     "streams",
     "channels",
+    "blocks",
     "records",
 ];
 
@@ -326,7 +327,9 @@ const USES: &[(&str, &[&str])] = &[
     ("host", &["units"]),
     ("link", &["units"]),
     ("vita49", &["units"]),
-    ("skyhaul", &["units", "congestion", "transport", "quic", "net", "channels-io"]),
+    ("skyhaul", &["units", "congestion", "transport", "quic", "net", "channels-io", "blocks-io"]),
+    ("blocks", &["units", "transport"]),
+    ("blocks-io", &["units", "transport", "quic", "net", "channels", "channels-io", "blocks"]),
     ("channels", &["units", "transport"]),
     (
         "channels-io",
@@ -424,6 +427,8 @@ const USES: &[(&str, &[&str])] = &[
             "sessions",
             "channels",
             "channels-io",
+            "blocks",
+            "blocks-io",
             "forward",
             "forward-io",
             "files",

@@ -10,9 +10,9 @@ use guests::{
     write_folders, write_forwards, write_mirrors, write_peer, write_rules, write_streams,
 };
 use skyhaul_config::{
-    CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Destination, Live, NodeConfig,
-    PeerEntry, Presence, ProductEntry, ProductForm, ProductWindow, Products, Refill, SettleName,
-    StationConfig, SubscriptionEntry,
+    BlocksEntry, CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Destination, Live, Name,
+    NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductWindow, Products, Refill,
+    SettleName, StationConfig, SubscriptionEntry,
 };
 use skyhaul_exit::{Exit, Failure};
 use std::io::{self, Write};
@@ -83,7 +83,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
-    let NodeConfig { node, station, centre } = config;
+    let NodeConfig { node, station, centre, blocks } = config;
     writeln!(out, "node {}", node.name)?;
     let (mut missions, mut classes) = (&Vec::new(), &Vec::new());
     if let Some(station) = station {
@@ -95,7 +95,27 @@ fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
         (missions, classes) = (&centre.missions, &centre.class);
     }
     classes.iter().try_for_each(|class| write_class(class, out))?;
+    blocks.iter().try_for_each(|blocks| write_blocks(blocks, out))?;
     write_places(missions, node, out)
+}
+
+fn write_blocks(blocks: &BlocksEntry, out: &mut dyn Write) -> io::Result<()> {
+    let allowed = blocks.allowed().iter().map(|entry| {
+        let classes = entry.classes.iter().flat_map(|classes| &classes.0);
+        let classes: Vec<&str> = classes.map(Name::as_str).collect();
+        let classes = match &classes[..] {
+            [] => "all classes".to_owned(),
+            classes => format!("classes {}", classes.join(", ")),
+        };
+        let rate = entry.rate.map_or("no limit of the rate".to_owned(), |rate| rate.to_string());
+        format!("user {} ({classes}, {rate})", entry.user)
+    });
+    let allowed: Vec<String> = allowed.collect();
+    let allowed = match allowed.is_empty() {
+        true => "the node's own user and root".to_owned(),
+        false => allowed.join(", "),
+    };
+    writeln!(out, "blocks of programs at {}, for {allowed}", blocks.socket.display())
 }
 
 /// What becomes of a configuration with warnings.
@@ -208,9 +228,7 @@ fn write_subscription(entry: &SubscriptionEntry, out: &mut dyn Write) -> io::Res
     let to = entry.to.as_ref().map(|to| listed(to.iter().map(ToString::to_string).collect()));
     let to = to.unwrap_or_else(|| "every destination".to_owned());
     let mut of = String::new();
-    let names = |list: &[skyhaul_config::Name]| -> Vec<String> {
-        list.iter().map(ToString::to_string).collect()
-    };
+    let names = |list: &[Name]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
     for (word, list) in [
         ("of mission", entry.mission.clone()),
         ("of", entry.station.as_deref().map(names)),

@@ -10,7 +10,9 @@ use super::gaps::in_words;
 use super::node_socket::NodeArguments;
 use contacts::{CONTACTS_SHOWN, write_captured, write_received};
 use folders::write_folders;
-use guests::{write_files, write_forwards, write_mirrors, write_sinks, write_streams};
+use guests::{
+    write_files, write_forwards, write_mirrors, write_programs, write_sinks, write_streams,
+};
 use skyhaul_exit::Failure;
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus,
@@ -60,7 +62,8 @@ impl Status {
             return writeln!(out, "{line}");
         }
         status.station.iter().try_for_each(|station| write_station(station, out))?;
-        status.centre.iter().try_for_each(|centre| write_centre(centre, out))
+        status.centre.iter().try_for_each(|centre| write_centre(centre, out))?;
+        status.blocks.iter().try_for_each(|blocks| write_programs(blocks, out))
     }
 }
 

@@ -11,6 +11,7 @@ mod shared;
 mod support;
 
 mod bad_input;
+mod blocks;
 mod book;
 mod commands;
 mod copies;

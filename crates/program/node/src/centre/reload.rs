@@ -21,6 +21,11 @@ impl Reload {
         Self { begun: before.peer.clone(), before }
     }
 
+    /// The configuration in force.
+    pub const fn config(&self) -> &CentreConfig {
+        &self.before
+    }
+
     /// Adopts what may change.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use super::sockets::resolve;
 use super::uplink::CentreContact;
 use super::{contact_of, driver};
 use crate::fault::Fault;
+use crate::guests::ProgramBlocks;
 use skyhaul_config::{Destination, StationConfig};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
@@ -40,7 +41,8 @@ pub fn reach(config: &StationConfig, destination: &Destination) -> Result<Durati
             "correct `addresses`, or check the host's name service",
         )
     })?;
-    let (mut driver, _) = driver(config, std::slice::from_ref(destination), clock)?;
+    let (mut driver, _) =
+        driver(config, std::slice::from_ref(destination), clock, ProgramBlocks::Unserved)?;
     let stop = AtomicBool::new(false);
     let mut attempt = ReachAttempt {
         name: config.node.name.to_string(),

@@ -20,6 +20,11 @@ impl Reload {
         Self { before }
     }
 
+    /// The configuration in force.
+    pub const fn config(&self) -> &StationConfig {
+        &self.before
+    }
+
     /// Adopts what may change.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The status as data.
 
+use super::blocks::BlocksStatus;
 use super::delivery::DeliveryStatus;
 use super::folders::FolderStatus;
 use super::gaps::GapCounts;
@@ -25,6 +26,9 @@ pub struct NodeStatus {
     /// What it receives and makes of it; none where it listens on no address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub centre: Option<CentreStatus>,
+    /// The programs at its block service; none without a `[blocks]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<BlocksStatus>,
 }
 
 /// The latency of frames in each stage, in seconds.

@@ -229,7 +229,7 @@ mod tests {
 
     fn station() -> NodeStatus {
         let station = StationStatus { name: "polar".to_owned(), ..StationStatus::default() };
-        NodeStatus { station: Some(station), centre: None }
+        NodeStatus { station: Some(station), ..NodeStatus::default() }
     }
 
     fn reply(request: StatusRequest) -> StatusReply {

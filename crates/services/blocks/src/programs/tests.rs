@@ -79,7 +79,8 @@ fn what_is_too_late_is_given_up_with_all_that_depends_on_it() {
     programs.offer(at(0), id, expendable(1), bytes(10)).unwrap();
     programs.offer(at(0), id, expendable(2), bytes(10)).unwrap();
     for (number, useful_alone) in [(3, false), (4, true)] {
-        let head = BlockHead { depends_on: Some(1), useful_alone, ..BlockHead::reliable(number, 0) };
+        let head =
+            BlockHead { depends_on: Some(1), useful_alone, ..BlockHead::reliable(number, 0) };
         programs.offer(at(0), id, head, bytes(10)).unwrap();
     }
     assert_eq!(programs.poll_timeout(), Some(at(10)));

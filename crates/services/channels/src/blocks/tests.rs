@@ -74,6 +74,27 @@ fn a_channel_begins_with_whichever_of_its_blocks_comes_first() {
 }
 
 #[test]
+fn a_channel_that_is_asked_for_waits_for_its_answer() {
+    let (mut near, mut far) = ends();
+    let request = Bytes::from_static(b"video");
+    let key = near.ask(NOW, request.clone()).unwrap();
+    assert_eq!(settle(&mut near, &mut far), [BlockEvent::Asked(key, request.clone())]);
+    assert_eq!(settle(&mut far, &mut near), [], "nothing is said before the program decides");
+    far.accept(NOW, key);
+    assert_eq!(settle(&mut far, &mut near), [BlockEvent::Accepted(key)]);
+    let sent = near.data(key, block(3)).unwrap();
+    assert!(matches!(heard(&mut far, sent)[..], [BlockEvent::Data(..)]));
+    // One that nobody wants ends with the reason.
+    let key = near.ask(NOW, request.clone()).unwrap();
+    settle(&mut near, &mut far);
+    far.refuse(key, "nobody".into());
+    assert_eq!(settle(&mut far, &mut near), [BlockEvent::Refused(key, "nobody".into())]);
+    assert_eq!(near.data(key, block(3)), None);
+    settle(&mut near, &mut far);
+    assert!(near.begin(NOW).is_some());
+}
+
+#[test]
 fn channels_of_both_ends_stand_side_by_side_on_flows_of_their_own() {
     let (mut near, mut far) = ends();
     let keys = [near.begin(NOW).unwrap(), near.begin(NOW).unwrap()];

@@ -200,6 +200,9 @@ impl End {
                 }
                 BlockEvent::Credit(key) => assert!(self.sides.contains_key(&key)),
                 BlockEvent::Ended(key) => assert!(self.sides.remove(&key).is_some()),
+                BlockEvent::Asked(..) | BlockEvent::Accepted(_) | BlockEvent::Refused(..) => {
+                    panic!("nobody asks: {event:?}")
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// What would keep the node from working, each as a sentence and what to do.
 pub fn doubts(config: &NodeConfig) -> Vec<String> {
-    let NodeConfig { node, station, centre } = config;
+    let NodeConfig { node, station, centre, blocks } = config;
     let far = station.iter().flat_map(|station| &station.destinations).map(|far| &far.peer);
     let (mut peers, mut folders) = (Vec::new(), Vec::new());
     if let Some(centre) = centre {
@@ -17,6 +17,8 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
         folders.extend(products.map(|dir| ("the products' folder", dir)));
         folders.extend(centre.delivery.iter().map(|entry| ("a delivery's folder", &*entry.dir)));
     }
+    let socket = blocks.as_ref().and_then(|blocks| blocks.socket.parent());
+    folders.extend(socket.map(|dir| ("the folder of the blocks' socket", dir)));
     // The destinations are among the peers of a node that listens too.
     peers.extend(far.filter(|_| centre.is_none()));
     let own = own(&node.key);
@@ -29,7 +31,15 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
     let peers = peers.filter_map(|(name, key)| peer(&name, &key, own.as_ref().ok()));
     let folders = [("the state folder", &*node.state)].into_iter().chain(folders);
     let folders = folders.filter_map(|(what, path)| folder(what, path));
-    own.as_ref().err().cloned().into_iter().chain(peers).chain(folders).collect()
+    let users = blocks.iter().flat_map(skyhaul_node::unknown_users);
+    let users = users.map(|user| {
+        format!(
+            "there is no user `{user}` on this host; help: correct `user` in [[blocks.allow]], or \
+            add the user"
+        )
+    });
+    let own = own.as_ref().err().cloned();
+    own.into_iter().chain(peers).chain(folders).chain(users).collect()
 }
 
 /// The fingerprint of the node's own key, or the reason why there is none.

@@ -3,8 +3,8 @@
 use super::settled;
 use super::words::spoken;
 use skyhaul_config::{
-    CentreConfig, Channel, ContactLabel, Destination, MissionRef, Name, NodeConfig, PeerEntry,
-    SettleName, StationConfig, SubscriptionEntry,
+    BlocksEntry, CentreConfig, Channel, ContactLabel, Destination, MissionRef, Name, NodeConfig,
+    PeerEntry, SettleName, StationConfig, SubscriptionEntry,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -31,11 +31,41 @@ pub fn write(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
             nowhere.push("the [[listen]] addresses: no [[peer]] may connect".to_owned());
         }
     }
+    if let Some(blocks) = &config.blocks {
+        write_programs(config, blocks, &mut nowhere, out)?;
+    }
     writeln!(out, "\ngoes nowhere")?;
     if nowhere.is_empty() {
         writeln!(out, "  nothing")?;
     }
     nowhere.iter().try_for_each(|what| writeln!(out, "  {what}"))
+}
+
+/// Where programs' blocks may go.
+fn write_programs(
+    config: &NodeConfig,
+    blocks: &BlocksEntry,
+    nowhere: &mut Vec<String>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "\nblocks of programs at {}", blocks.socket.display())?;
+    let called = config.station.iter().flat_map(|station| &station.destinations);
+    let called = called.map(|destination| destination.name().to_owned());
+    let callers = config.centre.iter().flat_map(|centre| &centre.peer);
+    let callers = callers.map(|peer| peer.name.to_string());
+    let mut peers: Vec<String> = Vec::new();
+    for peer in called.chain(callers) {
+        if !peers.contains(&peer) {
+            peers.push(peer);
+        }
+    }
+    if peers.is_empty() {
+        nowhere.push("blocks of programs: the node has no peer".to_owned());
+    }
+    for peer in peers {
+        writeln!(out, "  to programs at {peer}, and from them")?;
+    }
+    Ok(())
 }
 
 /// Where the contacts of a channel go, by mission where that decides.

@@ -2,8 +2,8 @@
 
 use super::megabytes;
 use skyhaul_node::status::{
-    FilesStatus, ForwardsStatus, MirrorState, MirrorStatus, StreamState, StreamStatus,
-    StreamsStatus,
+    BlocksStatus, FilesStatus, ForwardsStatus, MirrorState, MirrorStatus, StreamState,
+    StreamStatus, StreamsStatus,
 };
 use std::io::{self, Write};
 
@@ -51,6 +51,36 @@ pub fn write_mirrors(mirrors: &[MirrorStatus], out: &mut dyn Write) -> io::Resul
             "  mirror   {source} to {into} {state}{reason}\n           {copied} files copied, {}; \
             {removed} removed",
             megabytes(*bytes)
+        )?;
+    }
+    Ok(())
+}
+
+/// The programs at the block service.
+pub fn write_programs(blocks: &BlocksStatus, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "blocks of programs at {}", blocks.socket)?;
+    for program in &blocks.programs {
+        let state = match program.state.as_str() {
+            "new" => "has said nothing yet".to_owned(),
+            "listening" => "waits for sessions".to_owned(),
+            "waiting" => "waits for its session".to_owned(),
+            "unread" => "does not read what it is sent".to_owned(),
+            _ => format!("has a session with {}", program.peer),
+        };
+        writeln!(
+            out,
+            "  {:<16} process {}, user {}: {state}\n    {:.3} Mbit/s; {} blocks sent ({}), {} \
+            delivered, {} expired, {} refused; {} received",
+            program.name,
+            program.pid,
+            program.uid,
+            program.rate_bps as f64 / 1e6,
+            program.taken,
+            megabytes(program.bytes),
+            program.delivered,
+            program.expired,
+            program.refused,
+            program.received
         )?;
     }
     Ok(())

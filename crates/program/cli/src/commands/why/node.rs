@@ -510,7 +510,7 @@ mod tests {
         judged(
             &looks
                 .into_iter()
-                .map(|look| NodeStatus { station: Some(look), centre: None })
+                .map(|look| NodeStatus { station: Some(look), ..NodeStatus::default() })
                 .collect::<Vec<_>>(),
             None,
         )
@@ -634,7 +634,7 @@ mod tests {
                 socket_drops: Some((seconds * 3.0) as u64),
                 ..CentreStatus::default()
             };
-            NodeStatus { station: None, centre: Some(centre) }
+            NodeStatus { centre: Some(centre), ..NodeStatus::default() }
         };
         let looks = [centre(2.0, 0), centre(3.0, 900), centre(4.0, 990), centre(6.0, 999)];
         let watched = judged(&looks, None).unwrap();

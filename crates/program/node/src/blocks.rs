@@ -1,0 +1,223 @@
+//! The block service of a node: programs of this host, in the node's sessions with its peers.
+
+use crate::adopted::Adopted;
+use crate::fault::Fault;
+use crate::status::{BlocksStatus, ProgramShown};
+use skyhaul_blocks::{AllowRule, ProgramLimits};
+use skyhaul_blocks_io::{
+    BlockLine, BlockServer, LineNames, ProgramNotice, ProgramState, ProgramStatus, ServerSetup,
+    SessionsLine,
+};
+use skyhaul_channels_io::ChannelService;
+use skyhaul_config::{AllowEntry, BlocksEntry, CentreConfig, StationConfig, UserName};
+use skyhaul_net::Clock;
+use skyhaul_transport::ClassTree;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The block service at work.
+#[derive(Debug)]
+pub(crate) struct BlockService {
+    server: BlockServer,
+    /// The entry in force.
+    entry: Mutex<BlocksEntry>,
+    /// What is known of the sessions of the node's parts.
+    station: Arc<Mutex<LineNames>>,
+    centre: Arc<Mutex<LineNames>>,
+}
+
+/// The sessions that blocks go in, with what is configured for them.
+#[derive(Debug)]
+pub(crate) struct BlockLines<'a> {
+    /// Those with destinations.
+    pub station: Option<(ChannelService, &'a StationConfig)>,
+    /// Those with peers that connect.
+    pub centre: Option<(ChannelService, &'a CentreConfig)>,
+}
+
+impl BlockService {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The socket cannot be used, or a user is not known.
+    pub(crate) fn start(
+        entry: &BlocksEntry,
+        lines: BlockLines<'_>,
+        clock: Clock,
+    ) -> Result<Self, Fault> {
+        let (station, centre) = <(Arc<Mutex<LineNames>>, Arc<Mutex<LineNames>>)>::default();
+        let line = |service: Option<ChannelService>, names: &Arc<Mutex<LineNames>>| {
+            let names = Arc::clone(names);
+            service.map(|service| Box::new(SessionsLine { service, names }) as Box<dyn BlockLine>)
+        };
+        // Named before the first program can ask.
+        lines.station.iter().for_each(|(_, config)| name_station(&station, config));
+        lines.centre.iter().for_each(|(_, config)| name_centre(&centre, config));
+        let lines = [
+            line(lines.station.map(|(service, _)| service), &station),
+            line(lines.centre.map(|(service, _)| service), &centre),
+        ];
+        let server = BlockServer::start(ServerSetup {
+            socket: entry.socket.clone(),
+            allow: rules(entry)?,
+            limits: ProgramLimits::default(),
+            lines: lines.into_iter().flatten().collect(),
+            clock,
+            notify: Box::new(|notice| report(&notice)),
+        });
+        let place = entry.socket.display();
+        let server = server.map_err(|error| {
+            let help = "stop the program that listens there, make its folder and give this user \
+                        write permission, or correct `socket` in [blocks]";
+            let what = format!("the socket of the block service cannot be used ({error})");
+            Fault::environment(what, &place, help)
+        })?;
+        tracing::info!("programs may hand over blocks at {place}");
+        Ok(Self { server, entry: Mutex::new(entry.clone()), station, centre })
+    }
+
+    /// The peers and classes of the node's parts, as configured now.
+    pub(crate) fn name(&self, station: Option<&StationConfig>, centre: Option<&CentreConfig>) {
+        station.into_iter().for_each(|config| name_station(&self.station, config));
+        centre.into_iter().for_each(|config| name_centre(&self.centre, config));
+    }
+
+    /// Adopts a configuration that was read again: who is allowed changes at once.
+    ///
+    /// # Errors
+    /// A user is not known; nothing has changed.
+    pub(crate) fn adopt(&self, new: Option<&BlocksEntry>) -> Result<Adopted, String> {
+        let mut entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(new) = new else { return Ok(Adopted::waiting("[blocks] (removed)")) };
+        let mut adopted = Adopted::default();
+        if new.socket != entry.socket {
+            adopted.waits.push("`socket` in [blocks]".to_owned());
+        }
+        if new.allow != entry.allow {
+            self.server.allow(rules(new).map_err(|fault| fault.to_string())?);
+            entry.allow.clone_from(&new.allow);
+            adopted.changes.push("the users of the block service changed".to_owned());
+        }
+        Ok(adopted)
+    }
+
+    /// The programs, as of the last second.
+    pub(crate) fn status(&self) -> BlocksStatus {
+        let entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
+        let programs = self.server.status().iter().map(shown).collect();
+        BlocksStatus { socket: entry.socket.display().to_string(), programs }
+    }
+}
+
+fn name_station(names: &Mutex<LineNames>, config: &StationConfig) {
+    let peers = config.destinations.iter().map(|one| one.name().to_owned());
+    set(names, peers.collect(), &config.sharing(0).tree);
+}
+
+fn name_centre(names: &Mutex<LineNames>, config: &CentreConfig) {
+    let peers = config.peer.iter().map(|peer| peer.name.to_string());
+    set(names, peers.collect(), &config.classes());
+}
+
+fn set(names: &Mutex<LineNames>, peers: Vec<String>, tree: &ClassTree) {
+    let default = tree.default_leaf();
+    let first = tree.leaves().filter(|(leaf, _)| *leaf == default);
+    let rest = tree.leaves().filter(|(leaf, _)| *leaf != default);
+    let classes = first.chain(rest).map(|(_, name)| name.to_owned()).collect();
+    *names.lock().unwrap_or_else(PoisonError::into_inner) = LineNames { peers, classes };
+}
+
+fn report(notice: &ProgramNotice) {
+    let ProgramNotice { program, what, left_out } = notice;
+    match left_out {
+        0 => tracing::warn!("block service: {program}: {what}"),
+        count => tracing::warn!(
+            "block service: {program}: {what} (notices about this user left out: {count})"
+        ),
+    }
+}
+
+fn shown(program: &ProgramStatus) -> ProgramShown {
+    ProgramShown {
+        name: program.name.clone(),
+        pid: program.pid,
+        uid: program.uid,
+        state: match program.state {
+            ProgramState::New => "new",
+            ProgramState::Listening => "listening",
+            ProgramState::Waiting => "waiting",
+            ProgramState::Open => "open",
+            ProgramState::Unread => "unread",
+        }
+        .to_owned(),
+        peer: program.peer.clone(),
+        rate_bps: program.rate_bps,
+        taken: program.sent.taken,
+        bytes: program.sent.bytes,
+        delivered: program.sent.delivered,
+        expired: program.sent.expired,
+        refused: program.sent.refused,
+        held_bytes: program.sent.held,
+        received: program.received,
+        received_bytes: program.received_bytes,
+    }
+}
+
+fn rules(entry: &BlocksEntry) -> Result<Vec<AllowRule>, Fault> {
+    if entry.allowed().is_empty() {
+        let own = rustix::process::geteuid().as_raw();
+        let root = Some(AllowRule::all(0)).filter(|_| own != 0);
+        return Ok([AllowRule::all(own)].into_iter().chain(root).collect());
+    }
+    let users = users();
+    entry.allowed().iter().map(|allow| rule(allow, &users)).collect()
+}
+
+fn rule(allow: &AllowEntry, users: &str) -> Result<AllowRule, Fault> {
+    let uid = match &allow.user {
+        UserName::Number(number) => *number,
+        UserName::Named(name) => uid_of(name, users).ok_or_else(|| {
+            let help = "correct `user`, add the user, or write its number";
+            let what = format!("there is no user `{name}` on this host");
+            Fault::configuration(what, "[[blocks.allow]]", help)
+        })?,
+    };
+    let classes = allow.classes.as_ref();
+    let classes = classes.map(|classes| classes.0.iter().map(ToString::to_string).collect());
+    Ok(AllowRule { uid, classes, rate: allow.rate })
+}
+
+/// The names in the entry that are no user's of this host.
+pub fn unknown_users(entry: &BlocksEntry) -> Vec<String> {
+    let users = users();
+    let names = entry.allowed().iter().filter_map(|allow| match &allow.user {
+        UserName::Named(name) => Some(name),
+        UserName::Number(_) => None,
+    });
+    names.filter(|name| uid_of(name, &users).is_none()).cloned().collect()
+}
+
+fn users() -> String {
+    std::fs::read_to_string(Path::new("/etc/passwd")).unwrap_or_default()
+}
+
+/// The number of a user in the text of `/etc/passwd`.
+fn uid_of(name: &str, users: &str) -> Option<u32> {
+    let mut lines = users.lines().map(|line| line.split(':'));
+    lines.find_map(|mut fields| {
+        let is_it = fields.next() == Some(name);
+        fields.nth(1).filter(|_| is_it)?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_their_whole_name() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nsci:x:1007:100::/home/sci:/bin/sh\nbad\n";
+        assert_eq!((uid_of("sci", users), uid_of("root", users)), (Some(1007), Some(0)));
+        assert_eq!((uid_of("sc", users), uid_of("bad", users)), (None, None));
+    }
+}
