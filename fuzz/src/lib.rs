@@ -17,6 +17,7 @@ mod pairing;
 mod probe;
 mod products;
 mod repair;
+mod rtp;
 mod session;
 mod storage;
 mod streams;
@@ -42,6 +43,7 @@ pub use products::{
     common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table,
 };
 pub use repair::repair_symbols;
+pub use rtp::rtp;
 pub use session::session;
 pub use storage::log_segment;
 pub use streams::streams;
@@ -92,6 +94,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "product_name", body: product_name, rounds: 200_000 },
     Target { name: "rdr_table", body: rdr_table, rounds: 5_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },
+    Target { name: "rtp", body: rtp, rounds: 50_000 },
     Target { name: "session", body: session, rounds: 300 },
     Target { name: "streams", body: streams, rounds: 50_000 },
     Target { name: "tcp_sockets", body: tcp_sockets, rounds: 100_000 },
