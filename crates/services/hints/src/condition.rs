@@ -141,7 +141,7 @@ mod tests {
         {
             assert!(text.parse::<FeedCondition>().is_err(), "{text}");
         }
-        let many = vec!["a=1"; 9].join(" and ");
+        let many = ["a=1"; 9].join(" and ");
         assert!(many.parse::<FeedCondition>().is_err());
     }
 }

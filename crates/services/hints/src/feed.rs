@@ -14,7 +14,7 @@ pub struct PathFeed {
     partial: Vec<u8>,
     /// The end of a line that is too long has not come.
     skips: bool,
-    last: Option<Said>,
+    last: Option<NewestLine>,
     counters: FeedCounters,
     garbage: Option<FeedGarbage>,
     /// When garbage was handed out last.
@@ -23,7 +23,7 @@ pub struct PathFeed {
 
 /// What the newest line says.
 #[derive(Debug, Clone)]
-struct Said {
+struct NewestLine {
     values: FeedValues,
     /// When a line said so first.
     since: Instant,
@@ -131,7 +131,7 @@ impl PathFeed {
             .filter(|last| last.values == values && now < last.at + self.stale_after);
         let since = goes_on.map_or(now, |last| last.since);
         let text = String::from_utf8_lossy(bytes).trim().to_owned();
-        self.last = Some(Said { values, since, at: now, text });
+        self.last = Some(NewestLine { values, since, at: now, text });
     }
 
     fn refuse(&mut self, error: FeedLineError) {

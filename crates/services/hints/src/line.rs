@@ -106,7 +106,7 @@ impl FeedLine {
         self.said("loss").ok().flatten()
     }
 
-    fn said<T: Said>(&self, key: &'static str) -> Result<Option<T>, FeedLineError> {
+    fn said<T: LineValue>(&self, key: &'static str) -> Result<Option<T>, FeedLineError> {
         let Some(value) = self.value(key) else { return Ok(None) };
         let read: T = value.parse().map_err(|error: T::Err| {
             FeedLineError::Value(error.to_string().chars().take(SHOWN * 4).collect())
@@ -117,17 +117,17 @@ impl FeedLine {
 }
 
 /// What a line may say without a table.
-trait Said: FromStr<Err: core::fmt::Display> {
+trait LineValue: FromStr<Err: core::fmt::Display> {
     fn check(&self) -> Result<(), String>;
 }
 
-impl Said for Rate {
+impl LineValue for Rate {
     fn check(&self) -> Result<(), String> {
         if *self == Self::ZERO { Ok(()) } else { crate::check_rate(*self) }
     }
 }
 
-impl Said for Probability {
+impl LineValue for Probability {
     fn check(&self) -> Result<(), String> {
         crate::check_loss(*self)
     }

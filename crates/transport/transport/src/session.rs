@@ -2,6 +2,7 @@
 
 mod aftermath;
 mod attached;
+mod ceiling;
 mod config;
 mod control;
 mod copies;
@@ -256,7 +257,7 @@ impl Session {
         if let Some((_, datagram)) = &next
             && let Some(path) = multipath.paths.attached.get_mut(&path)
         {
-            path.spend(now, datagram.len());
+            path.ceiling.spend(now, datagram.len());
         }
         if let Some(line) = &mut multipath.sender.sharing.line {
             match &next {
@@ -267,29 +268,19 @@ impl Session {
         next
     }
 
-    /// Takes a forecast of a path; times are of the session's clock. Returns whether it was taken:
-    /// the session has the path, and no more than 64 outages, 64 rates and 64 losses are forecast
-    /// of it. Outages that touch become one.
-    pub fn hint(&mut self, path: PathId, hint: Hint) -> bool {
+    /// Takes forecasts of a path; times are of the session's clock. They come into force together:
+    /// an outage that is withdrawn and forecast again does not end in between. Returns whether all
+    /// were taken: the session has the path, and no more than 64 outages, 64 rates and 64 losses
+    /// are forecast of it. Outages that touch become one.
+    pub fn hint(&mut self, path: PathId, hints: impl IntoIterator<Item = Hint>) -> bool {
         let Self { control, multipath, .. } = self;
-        let path = multipath.paths.attached.get_mut(&path);
-        let taken = path.is_some_and(|path| path.hints.add(hint));
-        if taken {
-            multipath.see_hints(multipath.clock, control);
-        }
-        taken
-    }
-
-    /// Replaces all forecasts of a path. What is forecast as before goes on: an outage that lasts
-    /// does not end in between. Those that do not fit are left out.
-    pub fn set_hints(&mut self, path: PathId, hints: impl IntoIterator<Item = Hint>) {
-        let Self { control, multipath, .. } = self;
-        let Some(path) = multipath.paths.attached.get_mut(&path) else { return };
-        path.hints.add(Hint::Withdraw);
+        let Some(path) = multipath.paths.attached.get_mut(&path) else { return false };
+        let mut taken = true;
         for hint in hints {
-            path.hints.add(hint);
+            taken &= path.hints.add(hint);
         }
         multipath.see_hints(multipath.clock, control);
+        taken
     }
 
     /// A path was filled as far as its room, or the blocks, went.

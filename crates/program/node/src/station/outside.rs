@@ -3,6 +3,7 @@
 //! Each thread looks ten times a second, and leaves what it knows on a board, from which the thread
 //! of the line takes it. No end of a feed can hold it up: sockets and pipes do not block.
 
+pub mod board;
 mod feed_reader;
 mod plan_file;
 mod watch;
@@ -10,85 +11,12 @@ mod watch;
 use super::shared::StationShared;
 use crate::fault::Fault;
 use crate::services;
-use crate::status::{FeedStatus, PlanStatus};
 use skyhaul_config::LinePath;
-use skyhaul_hints::{FeedValues, PlanWindow};
 use skyhaul_net::Clock;
-use skyhaul_units::Utc;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use watch::PathWatch;
-
-/// What the feed and the plan of a path say.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct PathKnowledge {
-    /// The feed; none where there is none.
-    pub feed: Option<KnownFeed>,
-    /// The plan; none where there is none.
-    pub plan: Option<KnownPlan>,
-}
-
-/// What a feed says.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct KnownFeed {
-    /// What holds; none where it is stale, or says nothing.
-    pub hint: Option<SeenHint>,
-    /// For status output.
-    pub status: FeedStatus,
-}
-
-/// What a feed says of its path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SeenHint {
-    /// The rate and the loss.
-    pub values: FeedValues,
-    /// Since when.
-    pub since: Utc,
-    /// Until when.
-    pub until: Utc,
-}
-
-/// What a plan says.
-#[derive(Debug, Clone, PartialEq)]
-pub struct KnownPlan {
-    /// The next windows, or the present one and the next.
-    pub ahead: Vec<PlanWindow>,
-    /// The end of the window before them.
-    pub gone_since: Utc,
-    /// For status output.
-    pub status: PlanStatus,
-}
-
-impl Default for KnownPlan {
-    fn default() -> Self {
-        Self { ahead: Vec::new(), gone_since: Utc::from_nanos(0), status: PlanStatus::default() }
-    }
-}
-
-/// What is known of all paths, by their names.
-#[derive(Debug, Default)]
-pub struct OutsideBoard(Mutex<BTreeMap<String, PathKnowledge>>);
-
-impl OutsideBoard {
-    fn paths(&self) -> MutexGuard<'_, BTreeMap<String, PathKnowledge>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is known of a path.
-    pub fn of(&self, path: &str) -> PathKnowledge {
-        self.paths().get(path).cloned().unwrap_or_default()
-    }
-
-    fn set(&self, path: &str, knowledge: PathKnowledge) {
-        self.paths().insert(path.to_owned(), knowledge);
-    }
-
-    fn forget(&self, path: &str) {
-        self.paths().remove(path);
-    }
-}
 
 /// The threads that watch feeds and plans.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ mod pool;
 mod shown;
 
 use super::fallback::Twin;
-use super::outside::OutsideBoard;
+use super::outside::board::OutsideBoard;
 use super::sockets::PathSocketOpener;
 use crate::fault::Fault;
 use crate::status::{LinePath, PathHint};
@@ -298,7 +298,7 @@ impl StationPaths {
         manager: &mut SessionManager,
         session: Option<SessionId>,
     ) -> Result<String, Fault> {
-        let index = self.find(name)?;
+        let index = find(&self.planned, name)?;
         if self.planned.len() == 1 {
             let help = "add another first";
             return Err(Fault::configuration(
@@ -346,7 +346,7 @@ impl StationPaths {
         hint: PathHint,
         now: Utc,
     ) -> Result<AcceptedHint, Fault> {
-        let index = self.find(name)?;
+        let index = find(&self.planned, name)?;
         let planned = &mut self.planned[index];
         let said = planned.forecasts.apply(name, hint, now).map_err(|refused| {
             Fault::configuration(refused.reason, format!("path {name}"), refused.help)
@@ -402,15 +402,6 @@ impl StationPaths {
         adopted
     }
 
-    fn find(&self, name: &str) -> Result<usize, Fault> {
-        let found = self.planned.iter().position(|planned| planned.title() == name);
-        found.ok_or_else(|| {
-            let known: Vec<&str> = self.titles().collect();
-            let help = format!("the paths are {}", known.join(", "));
-            Fault::configuration("there is no such path", format!("path {name}"), help)
-        })
-    }
-
     /// The paths for status output; `used` are the session's.
     pub fn status(&self, used: &[(PathId, PathStatus)], clock: Clock) -> Vec<LinePath> {
         let sides = |planned: &PlannedPath| {
@@ -423,6 +414,16 @@ impl StationPaths {
         };
         self.planned.iter().flat_map(sides).flatten().collect()
     }
+}
+
+/// The index of the path of this name.
+fn find(planned: &[PlannedPath], name: &str) -> Result<usize, Fault> {
+    let found = planned.iter().position(|planned| planned.title() == name);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = planned.iter().map(PlannedPath::title).collect();
+        let help = format!("the paths are {}", known.join(", "));
+        Fault::configuration("there is no such path", format!("path {name}"), help)
+    })
 }
 
 /// Whether two paths are the same but for what is known of them from outside.

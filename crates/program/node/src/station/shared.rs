@@ -2,7 +2,7 @@
 
 use super::board::StationBoard;
 use super::order::Orders;
-use super::outside::OutsideBoard;
+use super::outside::board::OutsideBoard;
 use super::refill::Questions;
 use super::routing::Routing;
 use crate::alarms::Alarms;

@@ -451,17 +451,12 @@ impl Uplink {
         }
     }
 
-    /// Takes what feeds and plans say of the paths.
-    fn learn(&mut self, now: Instant, manager: &mut SessionManager) {
+    fn update(&mut self, now: Instant, manager: &mut SessionManager) {
+        self.timers.update_at = now + UPDATE;
         for path in self.paths.learn(&self.shared.outside, self.clock.utc_of(now)) {
             self.send_forecasts(manager, path);
             PathHealth::of(self).share(manager, path);
         }
-    }
-
-    fn update(&mut self, now: Instant, manager: &mut SessionManager) {
-        self.timers.update_at = now + UPDATE;
-        self.learn(now, manager);
         if self.feeder.is_feeding() && self.connection.is_settled(now) {
             // The session lasts: the other node has gone.
             self.shared.alarms.clear(&self.subject(SHARED_KEY));

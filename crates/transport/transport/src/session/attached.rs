@@ -1,16 +1,16 @@
 //! One path as its session uses it: transmissions in flight, health, FEC repair, forecasts.
 
+use super::ceiling::PathCeiling;
 use super::health::{Health, IsLarge, Size, Stall, UsablePaths};
 use super::hints::{Beside, Hints};
 use super::path_repair::PathRepair;
 use super::timer::Timer;
-use crate::classes::Bucket;
 use crate::inflight::{Inflight, SentDatagram};
 use crate::path::{Estimate, PathOptions, PathState};
-use crate::repair::{CoderCounters, DecoderCounters, Goal, UNDER_SYMBOL};
+use crate::repair::{CoderCounters, DecoderCounters, Goal};
 use crate::schedule::LineEstimate;
 use crate::wire::ControlReader;
-use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
+use skyhaul_units::{Duration, Instant, Probability, Rate};
 
 /// A path that a session has.
 #[derive(Debug)]
@@ -30,8 +30,7 @@ pub struct Attached {
     /// When a stalled path, or one that carries nothing, is tried next.
     pub try_at: Instant,
     pub hints: Hints,
-    /// Holds the path to the rate that a hint gives as its most.
-    ceiling: Option<Bucket>,
+    pub ceiling: PathCeiling,
 }
 
 /// When datagrams of each kind were last sent on a path.
@@ -90,9 +89,6 @@ pub struct PathStatus {
 /// The rate assumed of a path that has not measured one: so high that delay alone decides the
 /// scheduling.
 const RATE_UNKNOWN: Rate = Rate::from_mbps(1_000);
-/// The part of a path's most that symbols and FEC repair may take: the rest is for
-/// acknowledgements and the path's own packets.
-const CEILING_USED: (u64, u64) = (97, 100);
 /// A shorter pause is not taken for the end of a transfer.
 const IDLE: Duration = Duration::from_millis(10);
 /// Shorter silences are no sign of a fault: schedulers and acknowledgement timers of busy machines
@@ -119,7 +115,7 @@ impl Attached {
             last: LastSent::default(),
             try_at: Instant::ZERO,
             hints: Hints::default(),
-            ceiling: None,
+            ceiling: PathCeiling::default(),
         }
     }
 
@@ -276,7 +272,6 @@ impl Attached {
         let is_doubtful = |at: &Instant| several && self.is_usable() && *at > clock;
         let loss = self.inflight.next_timeout().map(|due| due.max(self.hints.judge_from));
         let group = self.repair.coder.next_timeout();
-        let held = self.ceiling.as_ref().filter(|bucket| !bucket.is_open(clock));
         [
             (Timer::Loss, loss),
             (Timer::RepairGroup, unless_absent(unless_stalled(group))),
@@ -285,7 +280,7 @@ impl Attached {
             (Timer::Stall, unless_absent(self.stalls_at(usable))),
             (Timer::StalledPathTry, unless_absent(self.is_stalled().then_some(self.try_at))),
             (Timer::HintChange, self.hints.next_change(clock)),
-            (Timer::HintRate, held.map(Bucket::serve_at)),
+            (Timer::HintRate, self.ceiling.due(clock)),
             (Timer::PathResize, self.size_due()),
         ]
     }
@@ -295,23 +290,7 @@ impl Attached {
         let (rtt, swing) = (self.rtt(), self.swing());
         self.hints.update(now, rtt, swing, beside);
         self.repair.foretell(self.hints.loss);
-        let most = self.hints.ceiling.map(|most| most.scaled(CEILING_USED.0, CEILING_USED.1));
-        match (most, &mut self.ceiling) {
-            (Some(most), Some(bucket)) => bucket.set_rate(now, most),
-            (most, ceiling) => *ceiling = most.and_then(|most| Bucket::new(most, None)),
-        }
-    }
-
-    /// Whether the rate that a hint gives as the path's most lets a symbol go.
-    pub fn lets_symbol(&self, now: Instant) -> bool {
-        self.ceiling.as_ref().is_none_or(|bucket| bucket.is_open(now))
-    }
-
-    /// A datagram of so many bytes goes out.
-    pub fn spend(&mut self, now: Instant, bytes: usize) {
-        if let Some(bucket) = &mut self.ceiling {
-            bucket.spend(now, ByteCount::of(bytes + UNDER_SYMBOL));
-        }
+        self.ceiling.set(now, self.hints.ceiling);
     }
 
     pub fn status(&self) -> PathStatus {

@@ -94,7 +94,8 @@ enum Presence {
     },
 }
 
-/// Outages, rates and losses, of each, forecast of one path at most: four days of passes of a low orbit.
+/// Outages, rates and losses, of each, forecast of one path at most: four days of passes of a low
+/// orbit.
 const FORETOLD_MAX: usize = 64;
 /// A congestion controller finds the rate within eight round trips: its tests require that.
 const BELIEVED_ROUND_TRIPS: u64 = 8;
@@ -246,8 +247,8 @@ impl Hints {
         self.rates.iter().flat_map(|rate| [Some(rate.from), rate.until]).flatten()
     }
 
-    /// Updates the path's presence, and its forecast rate and loss, for a path of this round trip, which may
-    /// exceed it by `swing`.
+    /// Updates the path's presence, and its forecast rate and loss, for a path of this round trip,
+    /// which may exceed it by `swing`.
     pub fn update(&mut self, now: Instant, rtt: Duration, swing: Duration, beside: Beside) {
         // Where another path takes over, the acknowledgement has to arrive before the outage too:
         // otherwise symbols that have arrived would be retransmitted there.

@@ -53,7 +53,7 @@ impl PathTurn<'_> {
         if returns && let Some(notice) = sender.notice(self.now, paths.confirmation_time()) {
             return self.track(SentDatagram::Notice, notice.encode());
         }
-        if !paths.attached.get(&self.id)?.lets_symbol(self.now) {
+        if !paths.attached.get(&self.id)?.ceiling.is_open(self.now) {
             return None;
         }
         let lets_repair = sender.sharing.lets_repair(self.now, self.id);

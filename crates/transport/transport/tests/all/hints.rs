@@ -53,7 +53,7 @@ fn through_an_outage(hinted: bool) -> (Stats, [PathStats; 2]) {
     let mut world = opened(&[line(20, 40), line(30, 70)]);
     let (from, until) = cut(&mut world);
     if hinted {
-        assert!(world.near.session.hint(PathId(0), Hint::Outage { from, until }));
+        assert!(world.near.session.hint(PathId(0), [Hint::Outage { from, until }]));
     }
     world.run_until(until + millis(2_000), |_| false);
     (world.near.session.stats(), [stats(&world, 0), stats(&world, 1)])
@@ -75,7 +75,7 @@ fn a_foretold_outage_loses_nothing_and_repeats_nothing() {
 fn nothing_goes_out_that_would_not_arrive_and_the_path_is_used_at_once_afterwards() {
     let mut world = opened(&[line(20, 40), line(30, 70)]);
     let (from, until) = cut(&mut world);
-    world.near.session.hint(PathId(0), Hint::Outage { from, until });
+    world.near.session.hint(PathId(0), [Hint::Outage { from, until }]);
     world.run_until(from - millis(40), |_| false);
     let before = stats(&world, 0);
     assert!(before.bytes_sent > 6_000_000, "it was in use: {before:?}");
@@ -93,7 +93,7 @@ fn nothing_goes_out_that_would_not_arrive_and_the_path_is_used_at_once_afterward
 fn an_only_path_is_used_up_to_the_end_and_what_arrived_is_not_sent_again() {
     let mut world = opened(&[line(20, 150)]);
     let (from, until) = cut(&mut world);
-    world.near.session.hint(PathId(0), Hint::Outage { from, until });
+    world.near.session.hint(PathId(0), [Hint::Outage { from, until }]);
     world.run_until(from - millis(250), |_| false);
     let before = stats(&world, 0).bytes_sent;
     world.run_until(until - millis(2), |_| false);
@@ -135,13 +135,14 @@ fn a_forecast_counts_with_the_outage_and_with_the_rate_after_it() {
     session.send(now, block).expect("there is room");
     let Outlook::OnTime(spare) = outlook(session) else { panic!("{:?}", outlook(session)) };
     let (from, until) = (now + millis(100), now + millis(60_100));
-    session.hint(PathId(0), Hint::Outage { from, until });
+    session.hint(PathId(0), [Hint::Outage { from, until }]);
     let Outlook::OnTime(less) = outlook(session) else { panic!("{:?}", outlook(session)) };
     let cost = spare - less;
     assert!(cost >= millis(60_000) && cost < millis(60_100), "{cost}");
-    session.hint(PathId(0), Hint::Rate { from: until, until: None, rate: Rate::from_bps(10_000) });
+    session
+        .hint(PathId(0), [Hint::Rate { from: until, until: None, rate: Rate::from_bps(10_000) }]);
     assert!(matches!(outlook(session), Outlook::LateBy(_)), "{:?}", outlook(session));
-    session.hint(PathId(0), Hint::Withdraw);
+    session.hint(PathId(0), [Hint::Withdraw]);
     assert_eq!(outlook(session), Outlook::OnTime(spare));
 }
 
@@ -158,7 +159,7 @@ fn a_standby_steps_in_before_the_outage_and_steps_back_after_it() {
     let mut world = World::new(config, &paths, 5, Bulk::new(FlowId(1)), Sink::default());
     assert!(world.open());
     let (from, until) = cut(&mut world);
-    world.near.session.hint(PathId(0), Hint::Outage { from, until });
+    world.near.session.hint(PathId(0), [Hint::Outage { from, until }]);
     world.run_until(from - millis(300), |_| false);
     assert!(stats(&world, 1).bytes_sent < 10_000);
     world.run_until(from, |_| false);

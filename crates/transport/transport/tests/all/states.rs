@@ -213,7 +213,7 @@ const HAPPENINGS: &[Happening] = &[
         String::new()
     }),
     ("outage foretold", |session| {
-        let taken = session.hint(PathId(0), Hint::Outage { from: at(0), until: at(9_000) });
+        let taken = session.hint(PathId(0), [Hint::Outage { from: at(0), until: at(9_000) }]);
         taken.to_string()
     }),
     ("send", |session| match session.send(at(NOW), block()) {

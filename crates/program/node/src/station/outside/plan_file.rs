@@ -1,6 +1,6 @@
 //! The file of a contact plan, which is read again when it changes.
 
-use super::KnownPlan;
+use super::board::KnownPlan;
 use crate::status::{PlanStatus, seconds};
 use skyhaul_hints::{ContactPlan, PLAN_BYTES_MAX, PlanError};
 use skyhaul_units::Utc;

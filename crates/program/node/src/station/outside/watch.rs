@@ -1,8 +1,8 @@
 //! Watches the feed and the plan of one path.
 
+use super::board::{KnownFeed, KnownPlan, PathKnowledge, SeenHint};
 use super::feed_reader::FeedReader;
 use super::plan_file::PlanFile;
-use super::{KnownFeed, PathKnowledge, SeenHint};
 use crate::station::shared::StationShared;
 use crate::status::{FeedStatus, seconds};
 use skyhaul_config::LinePath;
@@ -131,7 +131,7 @@ impl PathWatch {
         })
     }
 
-    fn look_at_plan(&mut self, now: Instant) -> Option<super::KnownPlan> {
+    fn look_at_plan(&mut self, now: Instant) -> Option<KnownPlan> {
         self.plan_at = now + PLAN_LOOK;
         let subject = self.plan_subject();
         let plan = self.plan.as_mut()?;

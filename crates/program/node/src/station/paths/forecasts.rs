@@ -4,7 +4,7 @@
 //! An outage holds whoever says so. For the rate, and for the loss, the operator's hint counts
 //! while it is in force, then the feed's, then that of the plan.
 
-use crate::station::outside::PathKnowledge;
+use crate::station::outside::board::PathKnowledge;
 use crate::status::{HintOrigin, HintSays, HintStatus, PathHint, PathOutlook, seconds};
 use skyhaul_config::LinePath as PathConfig;
 use skyhaul_hints::{PlanWindow, check_loss, check_rate};
@@ -212,7 +212,9 @@ impl PathForecasts {
 
     /// Replaces the forecasts that the session has for this path.
     pub fn send_to(&self, session: &mut Session, path: PathId, clock: Clock) {
-        session.set_hints(path, self.effective.iter().map(|one| one.forecast.hint(clock)));
+        let hints = self.effective.iter().map(|one| one.forecast.hint(clock));
+        // Those that do not fit are the farthest.
+        let _ = session.hint(path, std::iter::once(Hint::Withdraw).chain(hints));
     }
 
     /// What is known of the path from outside, for status output.

@@ -149,7 +149,8 @@ impl User for Fed {
                 let rate = hint.values.rate;
                 let rate = rate.map(|rate| Hint::Rate { from, until: Some(until), rate });
                 let loss = hint.values.loss.map(|loss| Hint::Loss { from, until, loss });
-                session.set_hints(PathId(0), rate.into_iter().chain(loss));
+                let hints = [Some(Hint::Withdraw), rate, loss];
+                let _ = session.hint(PathId(0), hints.into_iter().flatten());
             }
         }
         let line = self.feed.as_ref().map(|_| self.next_line);

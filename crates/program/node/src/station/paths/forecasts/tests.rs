@@ -1,7 +1,7 @@
 //! Which of several forecasts counts, and what is refused.
 
 use super::*;
-use crate::station::outside::{KnownFeed, KnownPlan, SeenHint};
+use crate::station::outside::board::{KnownFeed, KnownPlan, SeenHint};
 use skyhaul_config::ConfigTime;
 use skyhaul_hints::FeedValues;
 
