@@ -71,7 +71,7 @@ pub fn gap_talk(input: &[u8]) {
     }
     let mut ledger = Ledger::new(0);
     if ledger.restore(input).is_ok() {
-        let ids: Vec<_> = ledger.contacts().map(|(id, ..)| id.clone()).collect();
+        let ids: Vec<_> = ledger.contacts().map(|known| known.id.clone()).collect();
         for id in ids {
             let record = ledger.record(&id).expect("a contact that is known has a record");
             Ledger::new(0).restore(&record).expect("a record that was written can be read");

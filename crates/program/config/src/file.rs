@@ -5,7 +5,7 @@ use crate::centre::{CentreConfig, Listen, SessionLimits, Store};
 use crate::channel::Channel;
 use crate::delivery::{DeliveryEntry, ExpeditedEntry};
 use crate::destination::{Destination, DestinationEntry};
-use crate::error::{ConfigError, ConfigText};
+use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::feeds::ChannelInput;
 use crate::folders::FolderEntry;
 use crate::forwards::{FarNodes, ForwardEntry};
@@ -162,6 +162,12 @@ impl NodeFile {
         let entries = core::mem::take(&mut self.destination);
         let far = crate::destination::resolve(config, entries, &self.peer, own)?;
         let listens = !self.listen.is_empty();
+        if far.is_empty() && self.node.standby_of.is_some() {
+            let place = KeyPlace { heading: "[node]", nth: 0, key: "standby_of" };
+            let what = "a standby has nowhere to send to".to_owned();
+            let help = "add a [[destination]], or remove the key";
+            return Err(ConfigError::at(config, place, what, help));
+        }
         match (far.is_empty(), listens) {
             (true, false) => return Err(ConfigError::idle(config, has(&SENDING))),
             (true, true) => {

@@ -134,6 +134,7 @@ impl StationConfig {
             }
         }
         self.check_paths(config)?;
+        self.check_standby(config)?;
         let destinations: Vec<&str> = self.destinations.iter().map(Destination::name).collect();
         let channels: Vec<&str> = self.channel.iter().map(|one| one.name.as_str()).collect();
         let with_own = |others: &Vec<Name>| -> Vec<String> {
@@ -180,6 +181,28 @@ impl StationConfig {
                 let help = "add a [[path]] for it, or one without `destination`";
                 return Err(ConfigError::at(config, place, what, help));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that a standby captures something, and stands by for another node.
+    fn check_standby(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
+        let Some(of) = &self.node.standby_of else { return Ok(()) };
+        let place = KeyPlace { heading: "[node]", nth: 0, key: "standby_of" };
+        if *of == self.node.name {
+            let what = format!("node `{of}` cannot stand by for itself");
+            let help = "write the name of the node that captures the same feed";
+            return Err(ConfigError::at(config, place, what, help));
+        }
+        if self.destinations.iter().any(|one| one.name() == of.as_str()) {
+            let what = format!("node `{of}` is a destination, this node cannot stand by for it");
+            let help = "write the name of the node that captures the same feed";
+            return Err(ConfigError::at(config, place, what, help));
+        }
+        if self.channel.is_empty() {
+            let what = format!("a standby of `{of}` captures nothing");
+            let help = "add the [[channel]] of the feed that both nodes have, or remove the key";
+            return Err(ConfigError::at(config, place, what, help));
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ mod assembly;
 mod board;
 mod commits;
 mod contact;
+mod delivered;
 mod delivery;
 mod downlink;
 mod files;
@@ -25,6 +26,7 @@ mod rdr;
 mod reload;
 mod rivals;
 mod shared;
+mod standby_teller;
 mod store_news;
 mod streams;
 

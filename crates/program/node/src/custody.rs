@@ -6,8 +6,10 @@ mod feeder;
 mod intake;
 mod lineage;
 mod relay;
+mod standby;
 
 pub use feeder::{FeedError, Feeder};
 pub use intake::{PREFACE, Stamps, custody_of, keep};
 pub use lineage::{Divergence, find_divergence, renew};
 pub use relay::{Relay, RelayError, RelayFate, RelayTask, StoredContact};
+pub use standby::{BlockEdges, StandbyChanges, StandbyFeed};

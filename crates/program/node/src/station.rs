@@ -66,6 +66,7 @@ use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_channels_io::ChannelService;
 use skyhaul_channels_io::{IncomingChannels, Tenants};
 use skyhaul_config::{Destination, Input, MirrorEntry, MissionRef, StationConfig};
+use skyhaul_level0::standby::{ChannelMatch, StandbyGate};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_sessions::SocketId;
 use skyhaul_store::{Disk, Spool, SpoolConfig, SpoolDraw, SpoolError};
@@ -409,6 +410,17 @@ fn line(
     let line_share = is_shared.then(|| LineShare::new(config.sharing(0).tree));
     let uplink = |(place, paths): (usize, StationPaths)| {
         let feeder = Feeder::new(shared.routing.id(place), config.sharing(place), WINDOW.send);
+        let feeder = match &config.node.standby_of {
+            Some(of) => {
+                let channels = match config.channel.len() {
+                    1 => ChannelMatch::Mission,
+                    _ => ChannelMatch::Name,
+                };
+                let after = config.node.standby_after;
+                feeder.standing_by(StandbyGate::new(of.to_string(), after, channels))
+            }
+            None => feeder,
+        };
         let parts = UplinkParts { place, paths, feeder, line: line_share.clone() };
         let centre = contact_of(&config.destinations[place]);
         Uplink::new(config.node.name.to_string(), centre, shared.clone(), clock, parts)

@@ -15,6 +15,7 @@ mod reception;
 mod request;
 mod session;
 mod socket;
+mod standby;
 mod way;
 
 pub use blocks::{BlocksStatus, ProgramShown};
@@ -40,4 +41,5 @@ pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};
+pub use standby::{StandbyStatus, StandbyWord};
 pub use way::{ContactWay, HopStatus};

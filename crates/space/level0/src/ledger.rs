@@ -30,7 +30,7 @@ pub use record::LedgerRecordError;
 use contact::Contact;
 use gap::Withdrawal;
 use questions::{Asked, Questions};
-use skyhaul_units::{Duration, FlowId, Instant, Seq};
+use skyhaul_units::{Duration, FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use talk::{Ask, GapAnswer, SPANS_MAX};
 use unfilled::{GapKey, Unfilled};
@@ -42,6 +42,30 @@ pub struct ContactId {
     pub station: String,
     /// Its flow there.
     pub flow: FlowId,
+}
+
+/// Why a block of a contact is not here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AbsentBlock {
+    /// It cannot be read back, or could not be read from the station's disk.
+    Damaged,
+    /// A standby kept it back: frames between those before and those behind are not missing.
+    KeptBack,
+}
+
+/// A contact that a ledger knows.
+#[derive(Debug)]
+pub struct KnownContact<'a, G> {
+    /// Which.
+    pub id: &'a ContactId,
+    /// How it began.
+    pub opened: &'a ContactStart,
+    /// When its newest counted frame was received.
+    pub newest: Option<Utc>,
+    /// Whether it has ended.
+    pub is_closed: bool,
+    /// Its gaps.
+    pub gaps: G,
 }
 
 /// The gaps of all contacts.
@@ -142,11 +166,16 @@ impl Ledger {
         }
     }
 
-    /// A block of a contact cannot be read back, or could not be read from the station's disk.
-    pub fn damaged(&mut self, id: &ContactId) {
-        if let Some(contact) = self.contacts.get_mut(id).filter(|contact| !contact.is_damaged) {
-            contact.is_damaged = true;
-            self.changed.insert(id.clone());
+    /// A block of a contact is not here.
+    pub fn absent(&mut self, id: &ContactId, why: AbsentBlock) {
+        let Some(contact) = self.contacts.get_mut(id) else { return };
+        match why {
+            AbsentBlock::KeptBack => contact.begin_anew(),
+            AbsentBlock::Damaged if contact.is_damaged => {}
+            AbsentBlock::Damaged => {
+                contact.is_damaged = true;
+                self.changed.insert(id.clone());
+            }
         }
     }
 
@@ -276,9 +305,14 @@ impl Ledger {
     /// The contacts that are known, with their gaps.
     pub fn contacts(
         &self,
-    ) -> impl Iterator<Item = (&ContactId, &ContactStart, impl Iterator<Item = &MissingFrames>)>
-    {
-        self.contacts.iter().map(|(id, contact)| (id, &contact.opened, contact.gaps.values()))
+    ) -> impl Iterator<Item = KnownContact<'_, impl Iterator<Item = &MissingFrames>>> {
+        self.contacts.iter().map(|(id, contact)| KnownContact {
+            id,
+            opened: &contact.opened,
+            newest: contact.newest.values().map(|frame| frame.place.received).max(),
+            is_closed: contact.is_closed,
+            gaps: contact.gaps.values(),
+        })
     }
 
     /// The breaks in a contact's packets, with what is known of each.

@@ -48,6 +48,7 @@ mod record;
 pub mod report;
 mod rules;
 mod set_aside;
+pub mod standby;
 mod window;
 
 pub use assembly::Assembly;

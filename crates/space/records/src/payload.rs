@@ -11,8 +11,8 @@
 //! | hops | [`Hop`]s | in versions 3 and 4: the nodes that the contact came through |
 //! | records | to the end | contact records, the first frame among them readable by itself; packed as [`pack`](crate::pack) says, or not |
 //!
-//! A block that the station's disk did not give back is the single byte 0; a node that passes it on
-//! writes the hops behind that.
+//! A block that the station's disk did not give back is the single byte 0, and one that a standby
+//! keeps back is the single byte 255; a node that passes it on writes the hops behind that.
 //!
 //! On the wire and in the store 8 bytes stand before it: microseconds since 1970 when the block was
 //! taken out of the spool for sending.
@@ -68,6 +68,9 @@ pub enum PayloadError {
     /// The station's disk did not give the block back; its frames are lost.
     #[error("the station's disk could not read this block")]
     Lost,
+    /// Kept back by a standby: the centre has its frames from another station.
+    #[error("a standby kept this block back")]
+    KeptBack,
     /// Shorter than its head.
     #[error("the block ends inside its header")]
     Truncated,
@@ -86,6 +89,9 @@ pub const TAKEN: usize = 8;
 /// follow.
 pub const LOST: &[u8] = &[LOST_VERSION];
 const LOST_VERSION: u8 = 0;
+/// What a standby sends for a block whose frames the centre has from another station.
+pub const KEPT_BACK: &[u8] = &[KEPT_BACK_VERSION];
+const KEPT_BACK_VERSION: u8 = 255;
 
 const VERSION: u8 = 3;
 const VERSION_PACKED: u8 = 4;
@@ -171,8 +177,8 @@ impl BlockHead {
     /// [`PayloadError`].
     pub fn hops(bytes: &[u8]) -> Result<Vec<Hop>, PayloadError> {
         match bytes {
-            [LOST_VERSION] => Ok(Vec::new()),
-            [LOST_VERSION, hops @ ..] => Ok(hops::decode(hops)?.0),
+            [LOST_VERSION | KEPT_BACK_VERSION] => Ok(Vec::new()),
+            [LOST_VERSION | KEPT_BACK_VERSION, hops @ ..] => Ok(hops::decode(hops)?.0),
             _ => Ok(HeadParts::of(bytes)?.hops),
         }
     }
@@ -184,8 +190,8 @@ impl BlockHead {
     pub fn passed_on(bytes: &[u8], hop: Hop) -> Result<Vec<u8>, PayloadError> {
         let mut out = Vec::with_capacity(bytes.len() + hop.node.len() + 16);
         let (mut hops, records) = match bytes {
-            [LOST_VERSION, ..] => {
-                out.push(LOST_VERSION);
+            [version @ (LOST_VERSION | KEPT_BACK_VERSION), ..] => {
+                out.push(*version);
                 (Self::hops(bytes)?, &[][..])
             }
             _ => {
@@ -223,6 +229,7 @@ impl<'a> HeadParts<'a> {
     fn of(bytes: &'a [u8]) -> Result<Self, PayloadError> {
         let (version, has_hops) = match *bytes.first().ok_or(PayloadError::Truncated)? {
             LOST_VERSION => return Err(PayloadError::Lost),
+            KEPT_BACK_VERSION => return Err(PayloadError::KeptBack),
             version @ VERSION..=VERSION_PACKED => (version, false),
             version if (VERSION..=VERSION_PACKED).contains(&version.wrapping_sub(PASSED)) => {
                 (version - PASSED, true)

@@ -17,8 +17,8 @@ use skyhaul_exit::Failure;
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus,
     DestinationStatus, InputFrames, InputStatus, LinePath, LineState, LineStatus, LiveStatus,
-    NodeStatus, RecordingStatus, ShareStatus, StageLatency, StationStatus, StoreState,
-    Vita49Status, WaitedStatus, ask,
+    NodeStatus, RecordingStatus, ShareStatus, StageLatency, StandbyStatus, StationStatus,
+    StoreState, Vita49Status, WaitedStatus, ask,
 };
 use skyhaul_units::{Duration, Probability};
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
 
 /// A destination: what it lacks, the line to it and its paths, and what waits of each contact.
 fn write_destination(destination: &DestinationStatus, out: &mut dyn Write) -> io::Result<()> {
-    let DestinationStatus { name, shadow, backlog, line, forecasts } = destination;
+    let DestinationStatus { name, shadow, backlog, standby, line, forecasts } = destination;
     let role = if *shadow { " (shadow)" } else { "" };
     writeln!(
         out,
@@ -134,6 +134,9 @@ fn write_destination(destination: &DestinationStatus, out: &mut dyn Write) -> io
     if backlog.gave_way_blocks > 0 {
         let gone = backlog.gave_way_blocks;
         writeln!(out, "           {gone} blocks left the full spool before it had them")?;
+    }
+    if let Some(standby) = standby {
+        write_standby(standby, out)?;
     }
     let reason = line.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
     writeln!(out, "  line     {}{reason} to {}", word(&line.state), line.peer)?;
@@ -150,6 +153,20 @@ fn write_destination(destination: &DestinationStatus, out: &mut dyn Write) -> io
     }
     write_paths(&line.paths, out)?;
     write_forecasts(forecasts, out)
+}
+
+/// What a standby does, and what it did not send.
+fn write_standby(standby: &StandbyStatus, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "           {}", standby.sentence())?;
+    let StandbyStatus { of, settled_contacts, settled_blocks, kept_back_blocks, .. } = standby;
+    if settled_contacts + kept_back_blocks == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "           not sent, there from {of}: {settled_contacts} contacts ({settled_blocks} \
+         blocks), {kept_back_blocks} blocks of others"
+    )
 }
 
 /// What the session uses of a shared line.

@@ -48,6 +48,7 @@ mod relay;
 mod replay;
 mod select;
 mod site;
+mod standby;
 mod stations;
 mod strangers;
 mod stream;

@@ -6,17 +6,21 @@ pub use products::{ContactProducts, ProductAttempt};
 
 use super::assembly::{ContactKey, ContactSummary, Version};
 use super::board::FrameStage;
+use super::delivered::ReadBlock;
 use super::gaps::ContactWatch;
 use super::live::{LiveContact, Receivers};
 use super::rdr::{self, NotMade};
 use super::shared::CentreShared;
-use crate::custody::{Stamps, StoredContact};
-use crate::status::{ContactReceived, ContactState, HopStatus, InputFrames, ProductStatus};
+use crate::custody::{BlockEdges, Stamps, StoredContact};
+use crate::status::{
+    ContactReceived, ContactState, FrameReception, HopStatus, InputFrames, ProductStatus,
+};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::margin::LinkMargin;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_level0::construction::ProductKind;
+use skyhaul_level0::ledger::AbsentBlock;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::{ContactInput, Product};
 use skyhaul_level0::{ContactClose, ContactInfo};
@@ -24,8 +28,8 @@ use skyhaul_net::Clock;
 use skyhaul_records::hops::ring;
 use skyhaul_records::payload::{BlockHead, PayloadError, split_taken};
 use skyhaul_records::{Close, Open, Record as Entry, RecordReader, ends_contact};
-use skyhaul_store::{ContactReader, FlowStatus, LogRecord, StationName};
-use skyhaul_units::{Duration, FlowId, Utc};
+use skyhaul_store::{ContactReader, FlowStatus, LogRecord, Seq, StationName};
+use skyhaul_units::{Duration, FlowId, Instant, Utc};
 
 /// The effect of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +61,8 @@ pub struct Processing {
     /// products are made of both.
     completes: Option<u32>,
     watch: ContactWatch,
+    /// The first and the last good frame of the block being read.
+    edges: BlockEdges,
     entrance: Entrance,
 }
 
@@ -107,6 +113,7 @@ impl Processing {
             close: None,
             completes: None,
             entrance: Entrance::Unknown,
+            edges: BlockEdges::default(),
         }
     }
 
@@ -137,8 +144,19 @@ impl Processing {
 
     /// A block could not be read back.
     pub fn count_damage(&mut self, shared: &CentreShared) {
-        self.watch.damaged(shared);
+        self.watch.absent(AbsentBlock::Damaged, shared);
         self.shown.integrity.damaged_blocks += 1;
+    }
+
+    /// The station's disk did not give a block back.
+    fn lost(&mut self, seq: Seq, shared: &CentreShared) {
+        self.count_damage(shared);
+        let (flow, station) = (self.flow, self.station.as_str());
+        let lost = format!(
+            "block {seq} of flow {flow} of {station}, and {} in all; check that station's disk",
+            self.shown.integrity.damaged_blocks
+        );
+        shared.alarms.raise("a station's disk could not read blocks", &lost);
     }
 
     /// Takes the next block.
@@ -165,14 +183,12 @@ impl Processing {
         let (head, records) = match opened {
             Ok(opened) => opened,
             Err(PayloadError::Lost) => {
-                self.count_damage(shared);
-                let (flow, station) = (self.flow, self.station.as_str());
-                let lost = format!(
-                    "block {} of flow {flow} of {station}, and {} in all; check that station's \
-                    disk",
-                    record.seq, self.shown.integrity.damaged_blocks
-                );
-                shared.alarms.raise("a station's disk could not read blocks", &lost);
+                self.lost(record.seq, shared);
+                return Ok(BlockEffect::More);
+            }
+            Err(PayloadError::KeptBack) => {
+                self.watch.absent(AbsentBlock::KeptBack, shared);
+                self.shown.integrity.kept_back_blocks += 1;
                 return Ok(BlockEffect::More);
             }
             Err(error) => {
@@ -208,6 +224,8 @@ impl Processing {
             }
         }
         self.watch.block(record.seq, shared);
+        self.account_kept_back(&head);
+        self.note_delivered(record.seq, durable.map(|_| shared.now()), shared);
         if let Some(durable) = durable {
             let way = Way { frames, head: &head, taken, stamps, durable, processed: clock.utc() };
             way.record(shared);
@@ -369,6 +387,7 @@ impl Processing {
         self.shown.reception.uncorrectable_codewords += u64::from(uncorrectable);
         self.shown.reception.margin.count(frame);
         if frame.is_good() {
+            self.edges.add(frame);
             self.shown.reception.frames += 1;
             self.shown.reception.corrected_symbols += u64::from(frame.quality.corrected_symbols());
             self.hash.update(&frame.bytes);
@@ -403,6 +422,28 @@ impl Processing {
             Entry::Frame(_) | Entry::Progress(_) | Entry::Resumed(_) => {}
         }
         Ok(Ok(()))
+    }
+
+    /// Notes for standby stations what is here.
+    fn note_delivered(&mut self, seq: Seq, came: Option<Instant>, shared: &CentreShared) {
+        let id = self.watch.id();
+        if let Some((frames, mission)) = self.edges.take().zip(self.mission.as_ref()) {
+            let mission = mission.name();
+            shared.delivered.read(id, ReadBlock { mission, seq, frames, came });
+        }
+        if self.close.is_some() {
+            shared.delivered.ended(id);
+        }
+    }
+
+    /// The head of a block counts the frames that a standby kept back before it.
+    fn account_kept_back(&mut self, head: &BlockHead) {
+        if self.shown.integrity.kept_back_blocks > 0 {
+            let counted = head.frames.iter().map(|(_, frames)| frames).sum::<u64>();
+            let FrameReception { frames, set_aside, .. } = &self.shown.reception;
+            self.shown.integrity.kept_back_frames =
+                (counted + head.set_aside).saturating_sub(frames + set_aside);
+        }
     }
 
     fn open(&mut self, open: &Open, shared: &CentreShared) -> Result<Result<(), String>, String> {
@@ -502,7 +543,8 @@ impl Way<'_> {
 /// The frames that the station counted and that are not here.
 fn unaccounted(close: &Close, shown: &ContactReceived) -> i64 {
     let counted = close.frames.iter().map(|(_, frames)| frames).sum::<u64>() + close.set_aside;
-    counted.cast_signed() - (shown.reception.frames + shown.reception.set_aside).cast_signed()
+    let here = shown.reception.frames + shown.reception.set_aside;
+    counted.cast_signed() - (here + shown.integrity.kept_back_frames).cast_signed()
 }
 
 /// The expedited ones of the products.

@@ -5,12 +5,14 @@ use super::admission::{AdmittedStation, CentreAdmission};
 use super::keeper::{Kept, ToKeep};
 use super::rivals::{CallerVerdict, Rivals};
 use super::shared::CentreShared;
+use super::standby_teller::StandbyTeller;
 use crate::custody::custody_of;
 use crate::status::{ForwardsStatus, StationPeer};
 use bytes::Bytes;
 use skyhaul_channels::SessionEnd;
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_level0::ledger::talk::Talk;
+use skyhaul_level0::standby::StandbyRequest;
 use skyhaul_net::{Refusals, RefusedCaller, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
@@ -62,6 +64,8 @@ struct Caller {
     told: Vec<SpoolKnown>,
     /// Whose contacts it brings; none until its greeting, and for a node without a spool.
     sender: Option<Arc<From>>,
+    /// For one that stands by for another station.
+    standby: Option<StandbyTeller>,
 }
 
 /// Between two updates of the status.
@@ -105,7 +109,8 @@ impl Downlink {
             session.open(Opening { name: self.name.clone(), custody, ..Opening::default() });
         }
         tracing::info!(station = admitted.name.as_str(), "connected");
-        self.connections.insert(id, Caller { admitted, key: fingerprint, told, sender: None });
+        let (key, sender, standby) = (fingerprint, None, None);
+        self.connections.insert(id, Caller { admitted, key, told, sender, standby });
     }
 
     /// The greeting of a station named its spool.
@@ -298,6 +303,7 @@ impl Downlink {
                 (Ok(Talk::Answer(answer)), Some(sender)) => {
                     self.shared.gaps().ledger().answer(sender.space.as_str(), &answer);
                 }
+                (Ok(Talk::StandBy(request)), _) => self.stands_by(id, request),
                 (Ok(_), _) => {}
                 (Err(error), _) => tracing::warn!(station = station.as_str(), "{error}"),
             },
@@ -383,6 +389,32 @@ impl Downlink {
         }
     }
 
+    /// A station stands by for another one.
+    fn stands_by(&mut self, id: SessionId, request: StandbyRequest) {
+        let Some(caller) = self.connections.get_mut(&id) else { return };
+        match &mut caller.standby {
+            Some(teller) => teller.asked(request),
+            None => caller.standby = Some(StandbyTeller::new(request)),
+        }
+    }
+
+    /// Tells the standby stations what is here of the stations that they stand by for.
+    fn tell_standbys(&mut self, now: Instant, manager: &mut SessionManager) {
+        let peers = &self.lines.peers;
+        let is_known = |name: &str| peers.values().any(|peer| peer.name.as_str() == name);
+        for (id, caller) in &mut self.connections {
+            let Some(teller) = &mut caller.standby else { continue };
+            let Some(session) = manager.session(*id).filter(|session| session.is_open()) else {
+                continue;
+            };
+            let Some(report) = teller.report(now, &self.shared, is_known) else { continue };
+            let said = Bytes::from(Talk::Delivered(report).encode());
+            if session.control_mut().tell(said).is_err() {
+                teller.not_told();
+            }
+        }
+    }
+
     fn update(&self, manager: &SessionManager) {
         let stations = manager.sessions().filter_map(|(id, session)| {
             let station = &self.connections.get(&id)?.admitted.name;
@@ -459,6 +491,7 @@ impl Service for Downlink {
         if now >= self.ask_at {
             self.ask_at = now + ASK;
             self.ask(now, manager);
+            self.tell_standbys(now, manager);
         }
         if now >= self.update_at {
             self.update_at = now + UPDATE;

@@ -8,7 +8,7 @@ pub use watch::ContactWatch;
 use crate::fault::Fault;
 use crate::status::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
 use skyhaul_level0::ledger::{
-    AskedAgain, ContactId, ContactStart, GapState, Ledger, MissingFrames, PacketGap,
+    AskedAgain, ContactId, ContactStart, GapState, KnownContact, Ledger, MissingFrames, PacketGap,
     PacketGapState, PacketLoss,
 };
 use skyhaul_store::{Disk, LedgerError, RealDisk, RecordDirectory as Records};
@@ -125,7 +125,7 @@ impl GapLedger {
             asks: totals.asks,
             ..GapCounts::default()
         };
-        for gap in self.ledger.contacts().flat_map(|(_, _, gaps)| gaps) {
+        for gap in self.ledger.contacts().flat_map(|known| known.gaps) {
             counts.missing_frames += gap.missing();
             match gap.state {
                 GapState::Open => counts.open += 1,
@@ -140,7 +140,7 @@ impl GapLedger {
     /// All gaps.
     pub fn report(&self) -> GapReport {
         let mut gaps = Vec::new();
-        for (id, opened, frames) in self.ledger.contacts() {
+        for KnownContact { id, opened, gaps: frames, .. } in self.ledger.contacts() {
             gaps.extend(frames.map(|gap| of_frames(id, opened, gap)));
             gaps.extend(
                 self.ledger.packets(id).map(|(gap, state)| of_packets(id, opened, gap, state)),

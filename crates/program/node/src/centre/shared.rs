@@ -5,6 +5,7 @@ use super::admission::PendingAdmission;
 use super::assembly::{AssemblyJournal, stored};
 use super::board::CentreBoard;
 use super::commits::CommitTimes;
+use super::delivered::DeliveredContacts;
 use super::delivery::DeliveryList;
 use super::gaps::{GapLedger, LedgerWrites};
 use super::live::Receivers;
@@ -34,6 +35,8 @@ pub struct CentreShared {
     gaps: Mutex<GapLedger>,
     /// When blocks became durable.
     pub commits: CommitTimes,
+    /// What standby stations are told.
+    pub delivered: DeliveredContacts,
     /// How long the thread that writes blocks has been in calls to the disk.
     pub disk: BusyClock,
     /// What the line's thread is to adopt.
@@ -92,6 +95,7 @@ impl CentreShared {
             deliveries: Mutex::new(deliveries),
             gaps: Mutex::new(gaps),
             commits: CommitTimes::default(),
+            delivered: DeliveredContacts::default(),
             disk: BusyClock::new(clock),
             admission: PendingAdmission::default(),
             news: StoreNews::default(),

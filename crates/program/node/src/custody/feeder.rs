@@ -6,9 +6,11 @@
 //! spool of its own: urgent blocks do not wait behind others. Half of the session's buffer is
 //! divided evenly among the lanes, so that each has blocks there; lanes compete for the other half.
 
+use super::standby::{BlockReading, StandbyChanges, StandbyFeed};
 use bytes::Bytes;
 use skyhaul_config::{ContactLabel, Delivery, LineSharing};
-use skyhaul_records::payload::{BlockHead, LOST, with_taken};
+use skyhaul_level0::standby::{BlockVerdict, StandbyGate};
+use skyhaul_records::payload::{BlockHead, KEPT_BACK, LOST, with_taken};
 use skyhaul_store::{DestinationId, LogRecord, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
 use skyhaul_transport::{Block, BlockId, Resume, SendError, Session, cost};
 use skyhaul_units::{ByteCount, FlowId, Instant, Utc};
@@ -33,6 +35,8 @@ pub struct Feeder {
     sent: BTreeMap<FlowId, Seq>,
     /// Blocks without an outcome yet, with their lane and cost: bounded by the session's buffer.
     open: BTreeMap<BlockId, (usize, u64)>,
+    /// Where this node stands by for another one.
+    standby: Option<StandbyFeed>,
 }
 
 /// Contacts with the same class, priority and deadline.
@@ -98,7 +102,37 @@ impl Feeder {
             flows: BTreeMap::new(),
             sent: BTreeMap::new(),
             open: BTreeMap::new(),
+            standby: None,
         }
+    }
+
+    /// The same for a node that stands by for another one.
+    pub fn standing_by(self, gate: StandbyGate) -> Self {
+        Self { standby: Some(StandbyFeed::new(self.to, gate)), ..self }
+    }
+
+    /// Where this node stands by for another one: what is held back.
+    pub const fn standby(&mut self) -> Option<&mut StandbyFeed> {
+        self.standby.as_mut()
+    }
+
+    /// Whether blocks of a flow go to the destination: a standby holds some back.
+    pub fn gives(&self, flow: FlowId) -> bool {
+        self.standby.as_ref().is_none_or(|standby| standby.is_released(flow))
+    }
+
+    /// Looks what the destination lacks of what is held back.
+    pub fn look(&mut self, spool: &mut Spool, now: Instant, utc: Utc) -> StandbyChanges {
+        let Some(standby) = &mut self.standby else { return StandbyChanges::default() };
+        let changes = standby.look(spool, now, utc);
+        for flow in &changes.held {
+            self.lanes.iter_mut().for_each(|lane| lane.held.retain(|piece| piece.flow != *flow));
+        }
+        if !changes.released.is_empty() && self.is_feeding() {
+            // What was passed over is read now.
+            self.set_lanes(spool);
+        }
+        changes
     }
 
     /// The destination that it feeds.
@@ -205,6 +239,9 @@ impl Feeder {
         self.sent.clear();
         self.open.clear();
         self.behind.clear();
+        if let Some(standby) = &mut self.standby {
+            standby.disconnected();
+        }
     }
 
     /// Whether the centre has named its custody.
@@ -264,8 +301,11 @@ impl Feeder {
             if !lane.held.is_empty() {
                 return Ok(true);
             }
-            let flows = &self.flows;
-            let wanted = |flow: FlowId| flows.get(&flow).is_none_or(|known| known.lane == index);
+            let (flows, standby) = (&self.flows, self.standby.as_ref());
+            let wanted = |flow: FlowId| {
+                flows.get(&flow).is_none_or(|known| known.lane == index)
+                    && standby.is_none_or(|standby| standby.is_released(flow))
+            };
             let Some(item) = read(&mut lane.reader, &wanted)? else { return Ok(false) };
             let flow = match &item {
                 SpoolItem::Block(record) => record.flow,
@@ -304,7 +344,7 @@ impl Feeder {
         taken: Utc,
     ) -> Result<Fed, FeedError> {
         let Some(lane) = self.lanes.get_mut(index) else { return Ok(Fed::Nothing) };
-        let Some(piece) = lane.held.front() else { return Ok(Fed::Nothing) };
+        let Some(piece) = lane.held.front_mut() else { return Ok(Fed::Nothing) };
         let has_begun = self.sent.contains_key(&piece.flow);
         if !has_begun {
             session.sender_mut().start_flow(piece.flow, piece.seq);
@@ -318,7 +358,16 @@ impl Feeder {
         if next != piece.seq {
             return Err(FeedError::Order { flow: piece.flow, given: piece.seq, next });
         }
-        let bytes = Bytes::from(with_taken(taken, &piece.payload));
+        let verdict = self.standby.as_mut().map(|standby| {
+            let reading = piece.reading.get_or_insert_with(|| BlockReading::of(&piece.payload));
+            standby.verdict(piece.flow, *reading, taken)
+        });
+        let payload = match verdict {
+            Some(BlockVerdict::Wait) => return Ok(Fed::Nothing),
+            Some(BlockVerdict::KeepBack) => KEPT_BACK,
+            Some(BlockVerdict::Send) | None => &piece.payload[..],
+        };
+        let bytes = Bytes::from(with_taken(taken, payload));
         let len = bytes.len();
         let block = Block {
             class: lane.delivery.class,
@@ -332,6 +381,10 @@ impl Feeder {
                 self.open.insert(id, (index, cost(len)));
                 lane.open += cost(len);
                 lane.held.pop_front();
+                if let (Some(BlockVerdict::KeepBack), Some(standby)) = (verdict, &mut self.standby)
+                {
+                    standby.kept_back();
+                }
                 Ok(Fed::Block)
             }
             Err(SendError::Full { .. } | SendError::NotOpen) => Ok(Fed::Full),
@@ -376,6 +429,8 @@ struct Piece {
     payload: Vec<u8>,
     /// When it should be at the centre.
     due: Option<Utc>,
+    /// What a standby wants to know of it, once it did.
+    reading: Option<BlockReading>,
 }
 
 /// What a contact is of that the node `own` captured, or passes on.
@@ -391,10 +446,14 @@ fn pieces(item: SpoolItem, delivery: Delivery) -> Vec<Piece> {
         SpoolItem::Block(record) => {
             let due =
                 delivery.deadline.and_then(|span| Some(BlockHead::closed(&record.payload)? + span));
-            vec![Piece { flow: record.flow, seq: record.seq, payload: record.payload, due }]
+            let LogRecord { flow, seq, payload, .. } = record;
+            vec![Piece { flow, seq, payload, due, reading: None }]
         }
         SpoolItem::Missing { flow, first, last } => {
-            let lost = |seq| Piece { flow, seq: Seq(seq), payload: LOST.to_vec(), due: None };
+            let lost = |seq| {
+                let payload = LOST.to_vec();
+                Piece { flow, seq: Seq(seq), payload, due: None, reading: None }
+            };
             (first.0..=last.0).map(lost).collect()
         }
     }

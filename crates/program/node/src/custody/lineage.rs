@@ -6,9 +6,10 @@
 //! flow than this spool ever had; the centre's last block of a flow differs from the one here. Such
 //! a spool takes a new identity, so that nothing of one is taken for the other's.
 
+use skyhaul_records::payload::KEPT_BACK;
 use skyhaul_store::{
     BlockMark, DestinationId, FlowExtent, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError,
-    SpoolOpening,
+    SpoolOpening, mark,
 };
 use skyhaul_transport::Custody;
 
@@ -112,7 +113,9 @@ fn compare(spool: &mut Spool, to: DestinationId, held: Held) -> Result<Compared,
     if next > end {
         return Ok(Compared::Diverged(Divergence::Ahead(flow)));
     }
-    if (next <= waiting && !is_whole) || last == BlockMark::default() {
+    // Of a block that was kept back, the centre has the mark of the empty place.
+    let is_unknown = last == BlockMark::default() || last == mark(KEPT_BACK);
+    if (next <= waiting && !is_whole) || is_unknown {
         return Ok(Compared::Nothing);
     }
     let place = Seq(next.0 - 1);
@@ -128,7 +131,7 @@ fn compare(spool: &mut Spool, to: DestinationId, held: Held) -> Result<Compared,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_store::{SpoolConfig, SpoolIdentity, mark, sim::SimDisk};
+    use skyhaul_store::{SpoolConfig, SpoolIdentity, sim::SimDisk};
     use skyhaul_transport::Resume;
     use skyhaul_units::{ByteCount, Utc};
     use std::sync::Arc;

@@ -3,7 +3,7 @@
 use crate::status::FolderStatus;
 use crate::status::{
     ChannelStatus, ContactCaptured, ContactForecast, DestinationStatus, ForwardsStatus, LineStatus,
-    MirrorStatus, Recent, RecordingStatus, StationStatus, StoreState, StreamStatus,
+    MirrorStatus, Recent, RecordingStatus, StandbyStatus, StationStatus, StoreState, StreamStatus,
 };
 use skyhaul_config::ContactLabel;
 use skyhaul_units::{ByteCount, FlowId, Rate};
@@ -61,6 +61,11 @@ impl StationBoard {
     /// Shows the line to destination number `place`.
     pub fn line(&self, place: usize, line: LineStatus) {
         self.destination(place, |shown| shown.line = line);
+    }
+
+    /// Shows what is done for destination number `place` where this node stands by for another.
+    pub fn standby(&self, place: usize, standby: Option<StandbyStatus>) {
+        self.destination(place, |shown| shown.standby = standby);
     }
 
     /// Shows the forwards.

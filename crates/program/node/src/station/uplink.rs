@@ -6,6 +6,7 @@ mod forecast;
 mod health;
 mod keys;
 mod orders;
+mod standby;
 
 use super::lateness::{self, ForecastChange, LatenessWatch, WaitingData, in_words};
 use super::paths::{CallPath, StationPaths};
@@ -30,6 +31,7 @@ use skyhaul_transport::{
     CloseReason, Custody, Event, LineShare, Opening, PathId, RefusalCause, Session,
 };
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
+use standby::StandbyUplink;
 use std::sync::Arc;
 
 /// The centre: address, key and permissions.
@@ -309,7 +311,12 @@ impl Uplink {
             Event::Settled { id, .. } => self.feeder.settled(id),
             Event::Application { body } => match Talk::decode(&body) {
                 Ok(Talk::Ask(ask)) => self.shared.questions.ask(self.place, ask),
-                Ok(Talk::Answer(_)) => {}
+                Ok(Talk::Delivered(report)) => {
+                    if let Some(standby) = self.feeder.standby() {
+                        standby.report(now, report);
+                    }
+                }
+                Ok(Talk::Answer(_) | Talk::StandBy(_)) => {}
                 Err(error) => tracing::warn!(centre = %self.centre.address, "{error}"),
             },
             Event::Closed(CloseReason::Replaced(reason)) => {
@@ -373,6 +380,9 @@ impl Uplink {
         }
         let utc = self.clock.utc_of(now);
         self.feeder.greeted(&mut self.shared.spool(), &custody.resume, utc);
+        if let Some(standby) = self.feeder.standby() {
+            standby.connected(&self.shared.spool(), now);
+        }
         self.connection.id().into_iter().for_each(|id| served.guests.opened(id, name));
         self.status.state = LineState::Open;
         self.status.reason = None;
@@ -485,6 +495,8 @@ impl Uplink {
             }
         }
         self.shared.board.line(self.place, self.status.clone());
+        let standby = StandbyUplink::of(self).status();
+        self.shared.board.standby(self.place, standby);
     }
 
     fn send_forecasts(&self, manager: &mut SessionManager, path: PathId) {
@@ -553,6 +565,7 @@ impl Uplink {
             self.paths.call_missing(now, utc, manager, id);
         }
         self.answer(manager);
+        StandbyUplink::of(self).work(now, manager);
         self.feed(now, manager);
         if now >= self.timers.forecast_at {
             self.forecast(now, manager);

@@ -11,6 +11,7 @@ use super::process::ProcessStatus;
 use super::products::AssembledProduct;
 use super::reception::{ChannelState, RecordingStatus, Vita49Status};
 use super::session::{SessionStatus, ShortageStatus, ThreadStatus};
+use super::standby::StandbyStatus;
 use super::way::ContactWay;
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,9 @@ pub struct DestinationStatus {
     pub shadow: bool,
     /// What waits for it.
     pub backlog: BacklogStatus,
+    /// What is done for it where this node stands by for another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standby: Option<StandbyStatus>,
     /// The line to it.
     pub line: LineStatus,
     /// When the waiting data of each contact will be there, ordered by flow.
@@ -570,8 +574,15 @@ pub struct ContactIntegrity {
     pub frames_sha256: Option<String>,
     /// Blocks that could not be read back from a disk.
     pub damaged_blocks: u64,
-    /// Frames that the station's closing record counts more (or, negative, less) than arrived; zero
-    /// where nothing is missing.
+    /// Blocks that a standby kept back: the centre has their frames from the station that it stands
+    /// by for.
+    #[serde(default)]
+    pub kept_back_blocks: u64,
+    /// Frames in them.
+    #[serde(default)]
+    pub kept_back_frames: u64,
+    /// Frames that the station's closing record counts more (or, negative, less) than arrived or
+    /// were kept back; zero where nothing is missing.
     pub unaccounted: i64,
 }
 

@@ -139,6 +139,7 @@ fn blocks_of_the_wire_page() {
         let time = taken.as_micros();
         let (text, written) = match BlockHead::decode(payload) {
             Err(PayloadError::Lost) => (format!("lost taken={time}"), payload.to_vec()),
+            Err(PayloadError::KeptBack) => (format!("kept back taken={time}"), payload.to_vec()),
             decoded => {
                 let (head, content) = decoded.expect("a valid vector");
                 let text = format!(

@@ -221,6 +221,12 @@ impl Contact {
         Followed::Gap(self.next_gap - 1)
     }
 
+    /// The next frame of each channel is like its first one.
+    pub fn begin_anew(&mut self) {
+        self.newest.clear();
+        self.continuities.clear();
+    }
+
     pub fn close(&mut self, packets: Vec<PacketGap>) {
         self.is_closed = true;
         self.packets = packets;

@@ -1,29 +1,46 @@
-//! The messages about gaps between centre and station: questions and answers as JSON.
+//! The messages between centre and station about what the centre lacks: questions for missing
+//! frames, and what it has of another station's contacts, as JSON.
 //!
 //! ```text
 //! {"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","damaged":false,
 //!  "last":false,"spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}
 //! {"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}
+//! {"say":"stand-by","of":"station-1","since":1730000000000000}
+//! {"say":"delivered","of":"station-1","known":true,"whole":true,"contacts":[["station-1-3",
+//!  "jpss1","x-band",[1730000000000000,11],[1730000060000000,12],false,80,
+//!  [[1730000000000000,1730000000020000]]]]}
 //! ```
 //!
 //! A span is: spacecraft, virtual channel, frame count of the first missing frame, number of
 //! frames; reception times of the frames around them (microseconds since 1970), and their positions
 //! in the station's input (bits). An outcome, one for each span in the same order, is the number of
 //! frames that were found and sent, and the reason for the others.
+//!
+//! A delivered contact is: its name, its mission and its channel; its first and its last good frame, each as
+//! reception time and mark; whether it has ended; milliseconds since its last frame came; the
+//! reception times of the frames around each time in which frames are missing.
 
 use super::position::Place;
+use crate::standby::{
+    DeliveredContact, EdgeFrame, FrameMark, LACKS_MAX, LackingTime, StandbyReport, StandbyRequest,
+    TOLD_MAX,
+};
 use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
-use skyhaul_units::{FlowId, Utc};
+use skyhaul_units::{Duration, FlowId, Utc};
 
-/// Something said about gaps.
+/// Something said about what a centre has and lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Talk {
     /// The centre asks a station for frames.
     Ask(Ask),
     /// The station has looked for them.
     Answer(GapAnswer),
+    /// A standby asks the centre what it has from another station.
+    StandBy(StandbyRequest),
+    /// What the centre has from there.
+    Delivered(StandbyReport),
 }
 
 /// A question: frames of one contact that are missing.
@@ -128,7 +145,7 @@ impl UnavailableReason {
     }
 }
 
-/// Why a message about gaps cannot be read.
+/// Why a message cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a message about gaps cannot be read ({0}); install the same release at both ends")]
 pub struct TalkError(String);
@@ -154,7 +171,24 @@ enum Wire {
         number: u64,
         outcomes: Vec<(u64, UnavailableReason)>,
     },
+    StandBy {
+        of: String,
+        since: i64,
+    },
+    Delivered {
+        of: String,
+        known: bool,
+        whole: bool,
+        contacts: Vec<WireContact>,
+    },
 }
+
+/// Microseconds since 1970, and the mark.
+#[derive(Serialize, Deserialize)]
+struct WireFrame(i64, u64);
+
+#[derive(Serialize, Deserialize)]
+struct WireContact(String, String, String, WireFrame, WireFrame, bool, u64, Vec<(i64, i64)>);
 
 #[derive(Serialize, Deserialize)]
 struct WireSpan(u16, u8, u64, u64, i64, i64, u64, u64);
@@ -176,6 +210,17 @@ impl Talk {
                 number: *number,
                 outcomes: outcomes.iter().take(SPANS_MAX).copied().collect(),
             },
+            Self::StandBy(StandbyRequest { of, since }) => {
+                Wire::StandBy { of: of.clone(), since: since.as_micros() }
+            }
+            Self::Delivered(StandbyReport { of, is_known, is_whole, contacts }) => {
+                Wire::Delivered {
+                    of: of.clone(),
+                    known: *is_known,
+                    whole: *is_whole,
+                    contacts: contacts.iter().take(TOLD_MAX).map(DeliveredContact::wire).collect(),
+                }
+            }
         };
         serde_json::to_vec(&wire).unwrap_or_default()
     }
@@ -206,6 +251,26 @@ impl Talk {
             }
             Wire::Answer { outcomes, .. } if outcomes.len() > SPANS_MAX => Err(refused("outcomes")),
             Wire::Answer { number, outcomes } => Ok(Self::Answer(GapAnswer { number, outcomes })),
+            Wire::StandBy { of, .. } | Wire::Delivered { of, .. } if of.len() > NAME_MAX => {
+                Err(refused("of"))
+            }
+            Wire::StandBy { of, since } => {
+                let since = time(since).ok_or_else(|| refused("since"))?;
+                Ok(Self::StandBy(StandbyRequest { of, since }))
+            }
+            Wire::Delivered { contacts, .. } if contacts.len() > TOLD_MAX => {
+                Err(refused("contacts"))
+            }
+            Wire::Delivered { of, known, whole, contacts } => {
+                let read = contacts.into_iter().map(WireContact::read).collect::<Option<_>>();
+                let contacts = read.ok_or_else(|| refused("contacts"))?;
+                Ok(Self::Delivered(StandbyReport {
+                    of,
+                    is_known: known,
+                    is_whole: whole,
+                    contacts,
+                }))
+            }
         }
     }
 }
@@ -253,6 +318,61 @@ impl WireSpan {
     }
 }
 
+impl DeliveredContact {
+    fn wire(&self) -> WireContact {
+        let frame =
+            |EdgeFrame { received, mark }: EdgeFrame| WireFrame(received.as_micros(), mark.0);
+        let lack = |LackingTime { from, to }: &LackingTime| (from.as_micros(), to.as_micros());
+        WireContact(
+            self.name.clone(),
+            self.mission.clone(),
+            self.channel.clone(),
+            frame(self.first),
+            frame(self.last),
+            self.is_ended,
+            self.idle.as_millis(),
+            self.lacks.iter().take(LACKS_MAX).map(lack).collect(),
+        )
+    }
+}
+
+impl WireContact {
+    /// The decoded contact; none if a field is too wide, or times are not in order.
+    fn read(self) -> Option<DeliveredContact> {
+        let Self(name, mission, channel, first, last, is_ended, idle, lacks) = self;
+        let frame = |WireFrame(received, mark)| {
+            Some(EdgeFrame { received: time(received)?, mark: FrameMark(mark) })
+        };
+        let (first, last) = (frame(first)?, frame(last)?);
+        let lack = |(from, to)| Some(LackingTime { from: time(from)?, to: time(to)? });
+        let lacks: Vec<LackingTime> = lacks.into_iter().map(lack).collect::<Option<_>>()?;
+        let ascends = |pair: &[LackingTime]| pair[0].to <= pair[1].from;
+        let is_sane = name.len() <= 2 * NAME_MAX
+            && mission.len().max(channel.len()) <= NAME_MAX
+            && lacks.len() <= LACKS_MAX
+            && idle < 1 << 40
+            && first.received <= last.received
+            && lacks.iter().all(|lack| lack.from <= lack.to)
+            && lacks.windows(2).all(ascends);
+        let idle = Duration::from_millis(idle);
+        is_sane.then_some(DeliveredContact {
+            name,
+            mission,
+            channel,
+            first,
+            last,
+            is_ended,
+            idle,
+            lacks,
+        })
+    }
+}
+
+/// A time of 1970 to 2200.
+fn time(micros: i64) -> Option<Utc> {
+    (0..7_258_118_400_000_000).contains(&micros).then(|| Utc::from_micros(micros))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,10 +383,16 @@ mod tests {
         r#""spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}"#
     );
     const ANSWER: &str = r#"{"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}"#;
+    const STAND_BY: &str = r#"{"say":"stand-by","of":"station-1","since":1730000000000000}"#;
+    const DELIVERED: &str = concat!(
+        r#"{"say":"delivered","of":"station-1","known":true,"whole":true,"#,
+        r#""contacts":[["station-1-3","jpss1","x-band",[1730000000000000,11],[1730000060000000,12],"#,
+        r#"false,80,[[1730000000000000,1730000000020000]]]]}"#
+    );
 
     #[test]
     fn what_is_said_reads_as_it_was_written() {
-        for text in [ASK, ANSWER] {
+        for text in [ASK, ANSWER, STAND_BY, DELIVERED] {
             let talk = Talk::decode(text.as_bytes()).unwrap();
             assert_eq!(String::from_utf8(talk.encode()).unwrap(), text);
         }
@@ -296,6 +422,23 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_report_fits_one_message() {
+        let Talk::Delivered(mut report) = Talk::decode(DELIVERED.as_bytes()).unwrap() else {
+            panic!("a report")
+        };
+        let name = "x".repeat(NAME_MAX);
+        let mut contact = report.contacts[0].clone();
+        (contact.name, contact.mission) = (name.clone() + &name, name.clone());
+        contact.channel.clone_from(&name);
+        contact.lacks =
+            vec![LackingTime { from: contact.last.received, to: contact.last.received }; LACKS_MAX];
+        (report.of, report.contacts) = (name, vec![contact; TOLD_MAX]);
+        let said = Talk::Delivered(report.clone()).encode();
+        assert!(said.len() <= 64 << 10, "{}", said.len());
+        assert_eq!(Talk::decode(&said), Ok(Talk::Delivered(report)));
+    }
+
+    #[test]
     fn what_cannot_be_is_refused() {
         for (from, to) in [
             ("157,16,", "157000,16,"),
@@ -304,6 +447,15 @@ mod tests {
             ("80000,200000", "9,8"),
         ] {
             let text = ASK.replacen(from, to, 1);
+            assert!(Talk::decode(text.as_bytes()).is_err(), "{text}");
+        }
+        for (from, to) in [
+            ("1730000060000000", "1729999999999999"),
+            ("1730000000020000", "1729999999999999"),
+            ("1730000060000000", "-1"),
+            (",80,", ",1099511627776,"),
+        ] {
+            let text = DELIVERED.replacen(from, to, 1);
             assert!(Talk::decode(text.as_bytes()).is_err(), "{text}");
         }
         assert!(Talk::decode(b"").unwrap_err().to_string().contains("same release"));

@@ -52,7 +52,7 @@ fn ledger(frames: u64, missing: &[u64]) -> Ledger {
 }
 
 fn gaps(ledger: &Ledger) -> Vec<(u64, u64, GapState)> {
-    let all = ledger.contacts().flat_map(|(_, _, gaps)| gaps);
+    let all = ledger.contacts().flat_map(|known| known.gaps);
     all.map(|gap| (gap.missed, gap.missing(), gap.state)).collect()
 }
 
@@ -116,7 +116,7 @@ fn what_was_not_to_be_had_is_asked_for_again_when_somebody_wants_it() {
         [(seen(3).count, 2)]
     );
     assert_eq!(
-        ledger.contacts().next().unwrap().2.map(|gap| gap.asked).collect::<Vec<_>>(),
+        ledger.contacts().next().unwrap().gaps.map(|gap| gap.asked).collect::<Vec<_>>(),
         [1, 1, 1]
     );
     // What is under way or filled stays so; what no station can be asked for too.
@@ -360,7 +360,7 @@ fn gaps_of_all_contacts_together_are_bounded() {
         ledger.open(&id("polar", flow), opened(None));
         ledger.block(&id("polar", flow), Seq(0), &every_second);
     }
-    let kept = ledger.contacts().map(|(_, _, gaps)| gaps.count()).sum::<usize>();
+    let kept = ledger.contacts().map(|known| known.gaps.count()).sum::<usize>();
     assert_eq!((kept, ledger.totals().overflow), (ALL_GAPS_MAX, 50 * 5_999 - ALL_GAPS_MAX as u64));
 }
 
@@ -416,9 +416,9 @@ fn play(
         }
     }
     assert!(
-        ledger.contacts().flat_map(|(_, _, gaps)| gaps).all(|gap| gap.state == GapState::Filled)
+        ledger.contacts().flat_map(|known| known.gaps).all(|gap| gap.state == GapState::Filled)
     );
-    assert!(ledger.contacts().flat_map(|(_, _, gaps)| gaps).all(|gap| gap.asked == 1));
+    assert!(ledger.contacts().flat_map(|known| known.gaps).all(|gap| gap.asked == 1));
     (found, asks)
 }
 

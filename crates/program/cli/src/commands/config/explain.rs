@@ -18,6 +18,7 @@ pub fn write(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
             .channel
             .iter()
             .try_for_each(|channel| write_channel(station, channel, &mut nowhere, out))?;
+        write_standby(station, out)?;
         nowhere.extend(unused(station));
     }
     if let Some(centre) = &config.centre {
@@ -105,6 +106,17 @@ fn write_channel(
         }
     }
     Ok(())
+}
+
+/// What a standby sends.
+fn write_standby(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
+    let Some(of) = &station.node.standby_of else { return Ok(()) };
+    writeln!(
+        out,
+        "\nstandby of {of}\n  sends nothing while a destination says that {of} delivers, and what \
+         it misses otherwise;\n  contacts that a destination has from {of} are settled without \
+         being sent"
+    )
 }
 
 fn rule(settle: SettleName, destinations: usize) -> String {

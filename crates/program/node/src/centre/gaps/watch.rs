@@ -6,7 +6,9 @@ use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::{Content, Mission};
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_level0::construction::ProductKind;
-use skyhaul_level0::ledger::{ContactId, ContactStart, DurableFrame, PacketGap, Place};
+use skyhaul_level0::ledger::{
+    AbsentBlock, ContactId, ContactStart, DurableFrame, PacketGap, Place,
+};
 use skyhaul_level0::report::Product;
 use skyhaul_records::Open;
 use skyhaul_store::{LedgerError, Seq, StationName};
@@ -65,9 +67,14 @@ impl ContactWatch {
         shared.gaps().ledger().block(&self.id, block, &seen);
     }
 
-    /// A block cannot be read back, or the station's disk did not give it.
-    pub fn damaged(&self, shared: &CentreShared) {
-        shared.gaps().ledger().damaged(&self.id);
+    /// The contact.
+    pub const fn id(&self) -> &ContactId {
+        &self.id
+    }
+
+    /// A block is not here.
+    pub fn absent(&self, why: AbsentBlock, shared: &CentreShared) {
+        shared.gaps().ledger().absent(&self.id, why);
     }
 
     /// The contact has ended and gave these products; its gaps are durable when this returns.

@@ -1,8 +1,13 @@
 //! Lanes: what is urgent overtakes what is not, whatever was written first; nothing is given twice.
 
 use super::*;
-use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
 use skyhaul_config::{CatchUp, SharingRules};
+use skyhaul_level0::standby::{
+    ChannelMatch, DeliveredContact, EdgeFrame, FrameMark, StandbyReport,
+};
+use skyhaul_records::payload::BlockContent;
+use skyhaul_records::{Open, Record, RecordWriter};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{DestinationRole, Held, Since, SpoolConfig, SpoolDestination, SpoolDraw, mark};
 use skyhaul_transport::{ClassId, ClassesConfig, Event, Opening, PathEvent, PathId, SessionConfig};
@@ -11,6 +16,7 @@ use std::sync::Arc;
 
 const NOW: Utc = Utc::from_micros(1_790_000_000_000_000);
 const BUFFER: ByteCount = ByteCount::kib(400);
+const TENTH: Duration = Duration::from_millis(100);
 
 fn sharing() -> LineSharing {
     sharing_with(None)
@@ -40,7 +46,7 @@ fn payload(channel: &str, number: u8) -> Vec<u8> {
         frames: Vec::new(),
         hops: Vec::new(),
     };
-    head.encode(skyhaul_records::payload::BlockContent::Records(&[]), &mut payload);
+    head.encode(BlockContent::Records(&[]), &mut payload);
     payload.resize(20_000, number);
     payload
 }
@@ -238,4 +244,122 @@ fn each_destination_is_fed_behind_its_own_custody() {
     }
     spool.custody(ids[0], flows[0], Seq(60));
     assert_eq!(spool.queue().extent(ids[1], flows[0]).unwrap().custody, Seq(1));
+}
+
+/// A spool with a contact of 20 blocks, each with the frame of a tenth of a second.
+fn feed_spool() -> (Spool, FlowId) {
+    let config = SpoolConfig {
+        max_size: ByteCount::mib(64),
+        segment_size: ByteCount::mib(1),
+        ..SpoolConfig::default()
+    };
+    let disk = Arc::new(SimDisk::new(ByteCount::mib(512)));
+    let mut spool = Spool::open(disk, config, NOW, SpoolDraw([7; 24])).unwrap();
+    let flow = spool.open_flow(NOW).unwrap();
+    for number in 0..20u8 {
+        let mut records = Vec::new();
+        let mut writer = RecordWriter::new();
+        if number == 0 {
+            let open = Open {
+                channel: "x".to_owned(),
+                mission: "name = \"aqua\"".to_owned(),
+                also_fits: Vec::new(),
+                scid: None,
+                opened: NOW,
+                keeps_check_symbols: false,
+                completes: None,
+                file: None,
+            };
+            writer.write(&Record::Open(open), &mut records);
+        }
+        let frame = CapturedFrame {
+            received: NOW + TENTH * u64::from(number),
+            position: BitPosition::START,
+            quality: Quality::NOT_CHECKED,
+            set_aside: None,
+            bytes: Bytes::from(vec![number; 100]),
+            check_symbols: Bytes::new(),
+        };
+        writer.write_frame(&frame, &mut records);
+        let head = BlockHead {
+            closed: NOW,
+            position: BitPosition::START,
+            set_aside: 0,
+            corrected_symbols: 0,
+            channel: "x".to_owned(),
+            mission: "aqua".to_owned(),
+            frames: Vec::new(),
+            hops: Vec::new(),
+        };
+        let mut payload = Vec::new();
+        head.encode(BlockContent::Records(&records), &mut payload);
+        spool.append(flow, &payload, NOW).unwrap();
+    }
+    spool.close_flow(flow).unwrap();
+    (spool, flow)
+}
+
+/// The centre has the frames up to this tenth of a second from the first station, and got no more
+/// for two seconds.
+fn has_up_to(tenth: u8) -> StandbyReport {
+    let edge = |tenth: u8| EdgeFrame {
+        received: NOW + TENTH * u64::from(tenth),
+        mark: FrameMark::of(&[tenth; 100]),
+    };
+    let contact = DeliveredContact {
+        name: "station-1-3".to_owned(),
+        mission: "aqua".to_owned(),
+        channel: "x-band".to_owned(),
+        first: edge(0),
+        last: edge(tenth),
+        is_ended: false,
+        idle: Duration::from_secs(2),
+        lacks: Vec::new(),
+    };
+    let (of, contacts) = ("station-1".to_owned(), vec![contact]);
+    StandbyReport { of, is_known: true, is_whole: true, contacts }
+}
+
+/// A standby that has read its spool, and whose centre has said what it has.
+fn standing_by(spool: &mut Spool, flow: FlowId, tenth: u8) -> (Feeder, Session) {
+    let feeder = Feeder::new(DestinationId::FIRST, sharing(), BUFFER);
+    let mut feeder = feeder.standing_by(StandbyGate::new(
+        "station-1".to_owned(),
+        TENTH * 12,
+        ChannelMatch::Mission,
+    ));
+    let mut session = session();
+    feeder.greeted(spool, &resume(&[flow]), NOW);
+    let standby = feeder.standby().unwrap();
+    standby.connected(spool, Instant::ZERO);
+    standby.read_ahead(|reader| spool.queue_mut().read(reader)).unwrap();
+    for step in 0..4 {
+        let now = Instant::ZERO + TENTH * (5 * step);
+        feeder.standby().unwrap().report(now, has_up_to(tenth));
+        let changes = feeder.look(spool, now, NOW);
+        assert!(step > 2 || changes.released.is_empty(), "too early");
+        fed(spool, &mut feeder, &mut session, NOW + TENTH * 30);
+        assert!(step > 2 || session.sender().next_seq(flow) == Seq::FIRST);
+    }
+    (feeder, session)
+}
+
+#[test]
+fn a_standby_gives_what_the_centre_lacks_and_empty_places_for_what_it_has() {
+    let (mut spool, flow) = feed_spool();
+    let (mut feeder, session) = standing_by(&mut spool, flow, 10);
+    assert_eq!(session.sender().next_seq(flow), Seq(20), "the whole contact");
+    // The first block opens the contact; the last half second that is there goes again.
+    assert_eq!(feeder.standby().unwrap().counts().kept_back_blocks, 5);
+}
+
+#[test]
+fn a_standby_settles_what_the_centre_has_without_giving_it() {
+    let (mut spool, flow) = feed_spool();
+    let (mut feeder, session) = standing_by(&mut spool, flow, 19);
+    assert_eq!(session.sender().next_seq(flow), Seq::FIRST);
+    assert!(spool.queue().flows_to(DestinationId::FIRST).is_empty());
+    let counts = feeder.standby().unwrap().counts();
+    assert_eq!((counts.settled_contacts, counts.settled_blocks), (1, 20));
+    assert_eq!(spool.stats().gave_way, 0);
 }

@@ -15,6 +15,8 @@ impl Uplink {
         let waiting =
             self.shared.spool().queue().waiting(self.feeder.to(), |flow| self.feeder.place(flow));
         let start = self.clock.utc_at_start();
+        let waiting = waiting.into_iter().filter(|waiting| self.feeder.gives(waiting.flow));
+        let waiting: Vec<_> = waiting.collect();
         let behind = waiting.iter().map(|waiting| {
             let delivery = self.feeder.delivery(waiting.flow, &self.label(waiting.flow));
             let due = |written: Utc| {
