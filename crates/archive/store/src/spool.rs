@@ -254,6 +254,11 @@ impl Spool {
         Subscriptions::of(self)
     }
 
+    /// Replaces the limits of space and retention. `max_size` is at least four segments.
+    pub const fn set_limits(&mut self, max_size: ByteCount, retention: Duration) {
+        (self.room.max_size, self.retention) = (max_size, retention);
+    }
+
     /// How near the end is, and what will give way then. Costs a look at each flow of each segment
     /// a destination: ask about once a second.
     pub fn pressure(&self, now: Utc) -> SpoolPressure {

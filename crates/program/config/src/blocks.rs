@@ -11,7 +11,7 @@ use std::str::FromStr;
 section! {
     /// The block service: programs of this host hand over blocks at a local socket, and the node
     /// sends them in its sessions with its peers.
-    "[blocks]" BlocksEntry checked by BlocksEntry::check {
+    "[blocks]" BlocksEntry applies at_once(allow) checked by BlocksEntry::check {
         /// The socket file. Programs connect to it.
         socket: PathBuf => required,
         /// The users whose programs may use it: tables `[[blocks.allow]]`. Default: the node's own
@@ -23,7 +23,7 @@ section! {
 section! {
     /// A user whose programs may use the block service. Up to 64. With one such table, the node's
     /// own user and root need tables too.
-    "[[blocks.allow]]" AllowEntry checked by AllowEntry::check {
+    "[[blocks.allow]]" AllowEntry applies at_once checked by AllowEntry::check {
         /// The user: a name of `/etc/passwd`, or a number.
         user: UserName => required,
         /// The classes that blocks of these programs may have. Default: all.

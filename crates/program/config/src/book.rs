@@ -13,7 +13,7 @@ section! {
     /// A node that commands can name. The file of the user, `nodes.toml` in
     /// `$XDG_CONFIG_HOME/skyhaul` (`~/.config/skyhaul`), has priority over
     /// `/etc/skyhaul/nodes.toml`, node by node. Up to 1024.
-    "[[peer]]" BookPeer {
+    "[[peer]]" BookPeer applies next_command {
         /// The name that commands take, such as `far` in `skyhaul cp pass.dat far:incoming`.
         name: Name => required,
         /// Where the node can be reached: hosts with ports, up to 16. A session uses all of them.

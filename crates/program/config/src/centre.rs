@@ -53,7 +53,7 @@ pub struct CentreConfig {
 section! {
     /// An address on which the node listens for its peers. Several tables keep networks apart:
     /// each may have peers of its own. Up to 8.
-    "[[listen]]" Listen {
+    "[[listen]]" Listen applies at_once(peers) {
         /// Address and port; `0.0.0.0` or `[::]` for every local address.
         bind: SocketAddr => required,
         /// The largest IP packet that the lines carry without fragmentation.
@@ -69,7 +69,7 @@ section! {
 section! {
     /// The contact store. It keeps received data until products are made and for the retention time
     /// after that.
-    "[store]" Store {
+    "[store]" Store applies at_once(max_size, retention) {
         /// The largest size of the store on disk. When it is full, senders keep their data in
         /// their spools.
         max_size: ByteCount => "256 GB",

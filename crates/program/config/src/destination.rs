@@ -12,7 +12,7 @@ section! {
     /// Where contacts go. Each destination has its own receipts and backlog in the spool: one that
     /// is away holds up no other. Data for several destinations crosses the line once for each.
     /// Mirrors, streams, and forwards that name no node go to the first destination. Up to 16.
-    "[[destination]]" DestinationEntry {
+    "[[destination]]" DestinationEntry applies at_once(catch_up_class, catch_up_after) {
         /// `node:NAME`: the `[[peer]]` of this name. It needs an address.
         to: DestinationPlace => required,
         /// It gets every contact, and its receipts do not count: the spool frees data without

@@ -22,7 +22,7 @@ use crate::station::{Line, LocalFolders, Spool, StationConfig};
 use crate::streams::{StreamEntry, StreamsEntry};
 use crate::subscription::SubscriptionEntry;
 use crate::sync::Sync;
-use crate::{ConfigKey, NodeConfig, Presence};
+use crate::{Applies, ConfigKey, NodeConfig, Presence};
 use skyhaul_transport::ClassTree;
 use std::path::{Path, PathBuf};
 
@@ -119,6 +119,7 @@ const FIRST: ConfigTable = ConfigTable {
     heading: "Before the first table",
     meaning: "Keys outside all tables. Relative paths, here and in all tables, start at the file's \
              own folder.",
+    applies: Applies::AtStart,
     keys: &[ConfigKey {
         name: "missions",
         presence: Presence::Default("[]"),

@@ -78,7 +78,7 @@ pub use peer_address::PeerAddresses;
 pub use peer_key::{PeerKey, PeerKeys};
 pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, ProductWindow, Products};
 pub use refill::Refill;
-pub use section::{ConfigKey, ConfigTable, Presence};
+pub use section::{Applies, ConfigKey, ConfigTable, Presence};
 pub use sending::{Class, PolicyName};
 pub use sharing::{CatchUp, Delivery, LineSharing, REFILL, SharingRules};
 pub use station::{Line, LocalFolders, RateControl, Spool, StationConfig};

@@ -12,7 +12,7 @@ use std::str::FromStr;
 section! {
     /// One path to the centre. Several paths are used together. Without this table there is one
     /// path, from any local address.
-    "[[path]]" LinePath checked by LinePath::check {
+    "[[path]]" LinePath applies at_once checked by LinePath::check {
         /// Its name in status output, in logs and for `skyhaul path`. Default: `path-1`, `path-2`
         /// and so on, by position.
         name: Name => optional,
@@ -56,7 +56,7 @@ section! {
 section! {
     /// What lines of the feed above mean. For each line the first table counts whose condition
     /// holds, for the rate and for the loss separately. Up to 64 for each path.
-    "[[path.map]]" FeedRowEntry checked by FeedRowEntry::check {
+    "[[path.map]]" FeedRowEntry applies at_once checked by FeedRowEntry::check {
         /// The condition: `snr>=8`, `modcod=QPSK-1/2`, `snr<3 and ber>1e-4`. Left out: it holds for
         /// every line.
         when: FeedCondition => optional,
@@ -70,7 +70,7 @@ section! {
 section! {
     /// A known outage of the path above, from a contact plan. The station leaves the path in time,
     /// raises no alarm, and uses it again at once afterwards. Up to 64 for each path.
-    "[[path.outage]]" Outage checked by Outage::check {
+    "[[path.outage]]" Outage applies at_once checked by Outage::check {
         /// Start of the outage in UTC, such as `2026-11-22T12:30:00Z`.
         from: ConfigTime => required,
         /// End of the outage.

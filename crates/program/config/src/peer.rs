@@ -14,8 +14,10 @@ use std::path::Path;
 
 section! {
     /// Another node: one that may connect, and one that a `[[destination]]` names. Nodes without a
-    /// table are refused and logged. Up to 256.
-    "[[peer]]" PeerEntry {
+    /// table are refused and logged. Up to 256. What a `[[destination]]` needs of its peer applies
+    /// at the next start.
+    "[[peer]]" PeerEntry
+        applies at_once(name, addresses, fingerprints, allow, allow_listen) {
         /// The node's name, as in its own configuration.
         name: Name => required,
         /// Its hosts and ports, such as `["centre.example.org:4700"]`. A node that is called needs

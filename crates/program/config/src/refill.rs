@@ -11,7 +11,7 @@ section! {
     /// trusts no marker because of its position, then it uses these thresholds, then the defaults
     /// of `[sync]`. It combines the results of all three, and accepts only frames that a code
     /// proves.
-    "[refill]" Refill checked by Refill::check {
+    "[refill]" Refill applies at_once(class, priority) checked by Refill::check {
         /// Whether the station retrieves missing frames. If not, it reports that to the centre.
         enabled: bool => "true",
         /// The class of the retrieved frames. Default: the first leaf class.

@@ -30,16 +30,66 @@ pub struct ConfigTable {
     pub heading: &'static str,
     /// What the table is for.
     pub meaning: &'static str,
+    /// When a running node uses a change.
+    pub applies: Applies,
     /// Its keys, in the order of the documentation.
     pub keys: &'static [ConfigKey],
 }
 
+/// When a change of a table is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// When the node starts the next time.
+    AtStart,
+    /// When the node reads its file again, on SIGHUP.
+    AtOnce,
+    /// These keys when the node reads its file again, the others when it starts.
+    AtOnceOnly(&'static [&'static str]),
+    /// With the next command: no node reads the file.
+    NextCommand,
+}
+
+impl Applies {
+    /// Whether a running node uses a change of this key.
+    pub fn is_at_once(self, key: &str) -> bool {
+        match self {
+            Self::AtOnce => true,
+            Self::AtOnceOnly(keys) => keys.contains(&key),
+            Self::AtStart | Self::NextCommand => false,
+        }
+    }
+}
+
+/// A sentence of the documentation.
+impl std::fmt::Display for Applies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::AtStart => f.write_str("Changes apply at the next start."),
+            Self::AtOnce => f.write_str("Changes apply at once on SIGHUP."),
+            Self::AtOnceOnly(keys) => {
+                let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+                let [first @ .., last] = &keys[..] else { return Ok(()) };
+                let listed = match first {
+                    [] => last.clone(),
+                    first => format!("{} and {last}", first.join(", ")),
+                };
+                write!(
+                    f,
+                    "Changes of {listed} apply at once on SIGHUP, all others at the next start."
+                )
+            }
+            Self::NextCommand => f.write_str("The next command uses a change."),
+        }
+    }
+}
+
 /// Declares a table's struct: `key: Type => required`, `=> optional` or `=> "default in text
-/// form"`.
+/// form"`. Changes apply at the next start, unless `applies` says what applies at once.
 macro_rules! section {
     (
         $(#[doc = $about:literal])+
-        $heading:literal $name:ident $(checked by $check:path)? {
+        $heading:literal $name:ident
+        $(applies $applies:ident $(($($at_once:ident),+))?)? $(checked by $check:path)? {
             $( $(#[doc = $meaning:literal])+ $field:ident : $ty:ty => $kind:tt, )+
         }
     ) => {
@@ -54,6 +104,7 @@ macro_rules! section {
             pub(super) const TABLE: $crate::ConfigTable = $crate::ConfigTable {
                 heading: $heading,
                 meaning: concat!($($about),+),
+                applies: $crate::section::section!(@applies $($applies $($($at_once)+)?)?),
                 keys: &[ $( $crate::ConfigKey {
                     name: $crate::section::plain(stringify!($field)),
                     presence: $crate::section::section!(@presence $kind),
@@ -79,6 +130,12 @@ macro_rules! section {
             }
         }
     };
+    (@applies) => { $crate::Applies::AtStart };
+    (@applies at_once) => { $crate::Applies::AtOnce };
+    (@applies at_once $($key:ident)+) => {
+        $crate::Applies::AtOnceOnly(&[ $(stringify!($key)),+ ])
+    };
+    (@applies next_command) => { $crate::Applies::NextCommand };
     (@type $ty:ty, optional) => { Option<$ty> };
     (@type $ty:ty, $kind:tt) => { $ty };
     (@presence required) => { $crate::Presence::Required };

@@ -12,7 +12,7 @@ section! {
     /// kernel). Without classes all traffic shares the line equally. Each node applies its own
     /// classes to the data that it sends. A forward uses the class of this name at each end, or the
     /// first leaf class if there is none of this name.
-    "[[class]]" Class {
+    "[[class]]" Class applies at_once {
         /// The name that channels, forwards, mirrors, streams and child classes refer to.
         name: Name => required,
         /// The parent class. Default: none, the class is at the top. Channels use leaf classes,

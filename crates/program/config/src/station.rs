@@ -60,7 +60,7 @@ pub struct StationConfig {
 
 section! {
     /// The line to the destination.
-    "[line]" Line checked by Line::check {
+    "[line]" Line applies at_once(policy) checked by Line::check {
         /// The rate that the node may use, counted in IP packets with their headers. Default:
         /// congestion control finds the rate and shares the line with other traffic.
         rate: Rate => optional,
@@ -79,7 +79,7 @@ section! {
 
 section! {
     /// The spool, which keeps captured data until the destination has it on disk.
-    "[spool]" Spool checked by Spool::check {
+    "[spool]" Spool applies at_once(max_size, retention) checked by Spool::check {
         /// The largest size of the spool on disk. A full spool applies backpressure to the inputs.
         /// 64 GB: a day of 6 Mbit/s.
         max_size: ByteCount => "64 GB",

@@ -13,7 +13,7 @@ section! {
     /// node that no subscription takes go to every destination, settled by `all`, in the first
     /// class. A contact has its mission as soon as it begins: nothing is sent before that. Up to
     /// 256.
-    "[[subscription]]" SubscriptionEntry checked by SubscriptionEntry::check {
+    "[[subscription]]" SubscriptionEntry applies at_once checked by SubscriptionEntry::check {
         /// What is subscribed to: `contacts`.
         of: ItemKind => required,
         /// The names of the destinations; `[]` is none: such contacts are captured and not sent,

@@ -1,4 +1,14 @@
-//! What became of a configuration that was read again.
+//! What becomes of a configuration that was read again.
+
+/// What a part of a node does with a configuration that was read again. Nothing has changed yet.
+#[derive(Debug)]
+pub struct ReloadPlan<C> {
+    /// The configuration that is in force then: the old one with all of the new one that can change
+    /// while the node runs.
+    pub in_force: C,
+    /// What has to wait for a restart: where `in_force` differs from the file.
+    pub waits: Vec<String>,
+}
 
 /// What became of a configuration that was read again.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -9,9 +19,8 @@ pub struct Adopted {
     pub waits: Vec<String>,
 }
 
-impl Adopted {
-    /// One table has to wait for a restart.
-    pub fn waiting(what: &str) -> Self {
-        Self { changes: Vec::new(), waits: vec![what.to_owned()] }
-    }
+/// The names of the tables that differ.
+pub fn differing<const N: usize>(tables: [(bool, &str); N]) -> Vec<String> {
+    let differ = tables.into_iter().filter(|(differs, _)| *differs);
+    differ.map(|(_, name)| name.to_owned()).collect()
 }

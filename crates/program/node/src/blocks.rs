@@ -88,11 +88,9 @@ impl BlockService {
     /// A user is not known; nothing has changed.
     pub(crate) fn adopt(&self, new: Option<&BlocksEntry>) -> Result<Adopted, String> {
         let mut entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(new) = new else { return Ok(Adopted::waiting("[blocks] (removed)")) };
-        let mut adopted = Adopted::default();
-        if new.socket != entry.socket {
-            adopted.waits.push("`socket` in [blocks]".to_owned());
-        }
+        let waits = waiting(Some(&entry), new);
+        let mut adopted = Adopted { waits, ..Adopted::default() };
+        let Some(new) = new else { return Ok(adopted) };
         if new.allow != entry.allow {
             self.server.allow(rules(new).map_err(|fault| fault.to_string())?);
             entry.allow.clone_from(&new.allow);
@@ -107,6 +105,25 @@ impl BlockService {
         let programs = self.server.status().iter().map(shown).collect();
         BlocksStatus { socket: entry.socket.display().to_string(), programs }
     }
+}
+
+/// Checks that the users of a configuration that was read again are known.
+///
+/// # Errors
+/// The first that is not.
+pub(crate) fn check(new: Option<&BlocksEntry>) -> Result<(), String> {
+    new.map_or(Ok(()), |new| rules(new).map(drop).map_err(|fault| fault.to_string()))
+}
+
+/// What has to wait for a restart, at a node that runs with `before`.
+pub(crate) fn waiting(before: Option<&BlocksEntry>, new: Option<&BlocksEntry>) -> Vec<String> {
+    let waits = match (before, new) {
+        (Some(before), Some(new)) if before.socket != new.socket => "`socket` in [blocks]",
+        (None, Some(_)) => "[blocks] (new)",
+        (Some(_), None) => "[blocks] (removed)",
+        (Some(_), Some(_)) | (None, None) => return Vec::new(),
+    };
+    vec![waits.to_owned()]
 }
 
 fn name_station(names: &Mutex<LineNames>, config: &StationConfig) {

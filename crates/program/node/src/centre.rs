@@ -23,7 +23,7 @@ mod live;
 mod onward;
 mod processor;
 mod rdr;
-mod reload;
+pub(crate) mod reload;
 mod rivals;
 mod shared;
 mod standby_teller;
@@ -31,7 +31,7 @@ mod store_news;
 mod streams;
 
 use crate::address_family::AddressFamily;
-use crate::adopted::Adopted;
+use crate::adopted::{Adopted, ReloadPlan};
 use crate::custody::PREFACE;
 use crate::fault::Fault;
 use crate::guests::{self, ProgramBlocks};
@@ -144,12 +144,20 @@ impl Centre {
         self.reload.config()
     }
 
-    /// Adopts a configuration.
+    /// What becomes of a configuration that was read again.
     ///
     /// # Errors
-    /// What is wrong with it; nothing has changed.
-    pub(crate) fn adopt(&mut self, new: CentreConfig) -> Result<Adopted, String> {
-        self.reload.adopt(new, &self.shared)
+    /// What is wrong with it.
+    pub(crate) fn plan(&self, new: &CentreConfig) -> Result<ReloadPlan<CentreConfig>, String> {
+        self.reload.plan(new)
+    }
+
+    /// Adopts what a plan says.
+    ///
+    /// # Errors
+    /// Why it cannot; nothing has changed.
+    pub(crate) fn adopt(&mut self, plan: ReloadPlan<CentreConfig>) -> Result<Adopted, String> {
+        self.reload.adopt(plan, &self.shared)
     }
 
     /// Ends it: what its threads do now, they finish.

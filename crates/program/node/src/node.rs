@@ -171,29 +171,41 @@ impl Node {
 
     fn adopt(&mut self, new: NodeConfig) -> Result<Adopted, String> {
         let mut all = Adopted::default();
-        let entry = new.blocks;
-        let centre = match (&mut self.centre, new.centre) {
-            (Some(centre), Some(new)) => centre.adopt(*new)?,
-            (None, None) => Adopted::default(),
-            (_, _) => Adopted::waiting("[[listen]] (the first, or the last)"),
+        let NodeConfig { node: _, station, centre, blocks: entry } = new;
+        // All parts are asked before one of them changes.
+        crate::blocks::check(entry.as_ref())?;
+        let station = match (&mut self.station, station) {
+            (Some(part), Some(new)) => Some((part.plan(&new)?, part)),
+            (None, None) => None,
+            (_, _) => {
+                all.waits.push("[[destination]] (the first, or the last)".to_owned());
+                None
+            }
         };
-        let station = match (&mut self.station, new.station) {
-            (Some(station), Some(new)) => station.adopt(*new)?,
-            (None, None) => Adopted::default(),
-            (_, _) => Adopted::waiting("[[destination]]"),
+        let centre = match (&mut self.centre, centre) {
+            (Some(part), Some(new)) => Some((part.plan(&new)?, part)),
+            (None, None) => None,
+            (_, _) => {
+                all.waits.push("[[listen]] (the first, or the last)".to_owned());
+                None
+            }
         };
-        let blocks = match (&self.blocks, &entry) {
-            (Some(blocks), entry) => {
+        let station = station.map(|(plan, part)| part.adopt(plan)).transpose()?;
+        let centre = centre.map(|(plan, part)| part.adopt(plan)).transpose()?;
+        let blocks = match &self.blocks {
+            Some(blocks) => {
                 blocks.name(
                     self.station.as_ref().map(Station::config),
                     self.centre.as_ref().map(Centre::config),
                 );
                 blocks.adopt(entry.as_ref())?
             }
-            (None, Some(_)) => Adopted::waiting("[blocks] (new)"),
-            (None, None) => Adopted::default(),
+            None => Adopted {
+                waits: crate::blocks::waiting(None, entry.as_ref()),
+                ..Adopted::default()
+            },
         };
-        for part in [centre, station, blocks] {
+        for part in centre.into_iter().chain(station).chain([blocks]) {
             all.changes.extend(part.changes);
             let other = |what: &String| !all.waits.contains(what);
             let waits: Vec<String> = part.waits.into_iter().filter(other).collect();
@@ -250,3 +262,6 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod reload_tests;

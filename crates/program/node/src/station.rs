@@ -30,7 +30,7 @@ mod receiver;
 mod recording;
 mod refill;
 mod relay;
-mod reload;
+pub(crate) mod reload;
 mod resume;
 mod rivals;
 mod routing;
@@ -42,7 +42,7 @@ mod union;
 mod uplink;
 mod uplinks;
 
-use crate::adopted::Adopted;
+use crate::adopted::{Adopted, ReloadPlan};
 use crate::centre::CentreShared;
 use crate::custody::Feeder;
 use crate::fault::Fault;
@@ -168,13 +168,21 @@ impl Station {
         self.reload.config()
     }
 
-    /// Adopts a configuration.
+    /// What becomes of a configuration that was read again.
     ///
     /// # Errors
-    /// What is wrong with it; nothing has changed.
-    pub(crate) fn adopt(&mut self, new: StationConfig) -> Result<Adopted, String> {
-        let paths = new.paths();
-        let mut adopted = self.reload.adopt(new, &self.shared)?;
+    /// What is wrong with it.
+    pub(crate) fn plan(&self, new: &StationConfig) -> Result<ReloadPlan<StationConfig>, String> {
+        self.reload.plan(new)
+    }
+
+    /// Adopts what a plan says.
+    ///
+    /// # Errors
+    /// Why it cannot; nothing has changed.
+    pub(crate) fn adopt(&mut self, plan: ReloadPlan<StationConfig>) -> Result<Adopted, String> {
+        let paths = plan.in_force.paths();
+        let mut adopted = self.reload.adopt(plan, &self.shared)?;
         adopted.changes.extend(self.outside.adopt(paths));
         Ok(adopted)
     }

@@ -476,7 +476,7 @@ fn write_keys(out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_table(table: &ConfigTable, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\n### {}\n\n{}\n", table.heading, table.meaning.trim())?;
+    writeln!(out, "\n### {}\n\n{} {}\n", table.heading, table.meaning.trim(), table.applies)?;
     writeln!(out, "| key | default | meaning |\n|---|---|---|")?;
     for key in table.keys {
         let left_out = match key.presence {

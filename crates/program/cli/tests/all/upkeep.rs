@@ -218,3 +218,41 @@ fn a_centre_accepts_and_disconnects_stations_when_its_configuration_changes() {
     site.station("station that is refused again", is(LineState::Refused));
     assert_eq!(site.stop(Node::Centre), Some(0));
 }
+
+#[test]
+fn sockets_and_sessions_that_a_changed_configuration_does_not_concern_stay() {
+    let mut site = Site::prepare(Folders::default(), "", LIVE_CHANNEL);
+    site.start(Node::Centre);
+    site.start(Node::Station);
+    let mut player = player(&mut site);
+    play(&mut player);
+    in_custody(&mut site);
+    let sockets = [Node::Station, Node::Centre].map(|node| site.sockets(node));
+    assert!(sockets.iter().all(|sockets| sockets.len() >= 2), "{sockets:?}");
+    for (file, tables) in [
+        (
+            "station.toml",
+            "[[class]]\nname = \"live\"\n[[subscription]]\nof = \"contacts\"\nclass = \
+            \"live\"\n",
+        ),
+        ("centre.toml", "[[class]]\nname = \"reports\"\n[store]\nmax_size = \"1 GB\"\n"),
+    ] {
+        let file = site.file(file);
+        let text = fs::read_to_string(&file).unwrap();
+        let text = text.replace("[spool]\n", "[spool]\nretention = \"1 s\"\n");
+        fs::write(&file, format!("{text}{tables}")).unwrap();
+    }
+    site.signal(Node::Centre, Signal::HUP);
+    site.logged(Node::Centre, "limits of the store changed; the classes of the lines are changed");
+    site.signal(Node::Station, Signal::HUP);
+    site.logged(Node::Station, "limits of the spool changed");
+    play(&mut player);
+    site.centre("centre with the frames after that", |centre| {
+        centre.contacts.iter().any(|contact| contact.reception.frames + 1 >= 2 * FRAMES)
+    });
+    assert_eq!([Node::Station, Node::Centre].map(|node| site.sockets(node)), sockets);
+    for name in ["station.log", "centre.log"] {
+        let log = fs::read_to_string(site.file(name)).unwrap();
+        assert!(!log.contains("disconnected") && !log.contains("restart the node"), "{log}");
+    }
+}

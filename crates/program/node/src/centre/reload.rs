@@ -3,22 +3,41 @@
 
 use super::admission::CentreAdmission;
 use super::shared::CentreShared;
-use crate::adopted::Adopted;
-use skyhaul_config::{CentreConfig, Listen, PeerEntry};
+use crate::adopted::{Adopted, ReloadPlan, differing};
+use skyhaul_config::{CentreConfig, PeerEntry, Store};
+use skyhaul_congestion::ControllerConfig;
 use std::collections::BTreeSet;
 
 /// The configuration in force.
 #[derive(Debug)]
 pub struct Reload {
-    /// The peers that the node began with, in their order.
-    begun: Vec<PeerEntry>,
+    begun: Begun,
     before: CentreConfig,
+}
+
+/// What the node began with, and keeps.
+#[derive(Debug)]
+pub struct Begun {
+    /// The peers, in their order.
+    peers: Vec<PeerEntry>,
+    /// How the rate towards peers is kept.
+    controller: ControllerConfig,
+    /// Whether the sessions have room for more than contacts.
+    has_guests: bool,
+}
+
+impl Begun {
+    /// What a node that begins with this configuration keeps.
+    pub fn of(config: &CentreConfig) -> Self {
+        let (controller, has_guests) = (config.controller(), config.has_guests());
+        Self { peers: config.peer.clone(), controller, has_guests }
+    }
 }
 
 impl Reload {
     /// `before` is the configuration in force.
     pub fn new(before: CentreConfig) -> Self {
-        Self { begun: before.peer.clone(), before }
+        Self { begun: Begun::of(&before), before }
     }
 
     /// The configuration in force.
@@ -26,39 +45,77 @@ impl Reload {
         &self.before
     }
 
-    /// Adopts what may change.
+    /// What becomes of a configuration.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn plan(&self, new: &CentreConfig) -> Result<ReloadPlan<CentreConfig>, String> {
+        let plan = plan(&self.begun, &self.before, new);
+        admission(&self.begun, &self.before, &plan.in_force)?;
+        Ok(plan)
+    }
+
+    /// Carries out a plan.
     ///
     /// # Errors
     /// What is wrong with it; nothing has changed.
     pub(super) fn adopt(
         &mut self,
-        new: CentreConfig,
+        plan: ReloadPlan<CentreConfig>,
         shared: &CentreShared,
     ) -> Result<Adopted, String> {
-        let peers = super::peers(&new, &self.begun).map_err(|fault| fault.to_string())?;
-        let waits = unchangeable(&self.before, &new);
-        let changes = changes(&self.before, &new);
-        shared.store().set_limits(new.store.max_size, new.store.retention);
-        let stations: BTreeSet<String> =
-            new.peer.iter().map(|peer| peer.name.to_string()).collect();
-        shared.gaps().ledger().stations(&stations);
-        let classes = (self.before.class != new.class).then(|| new.classes());
-        // Another number of addresses, or another one, waits for a restart, and so do its peers.
-        let same = self.before.listen.len() == new.listen.len();
-        let trusted = if same { new.trusted() } else { self.before.trusted() };
-        shared.admission.put(CentreAdmission { peers, trusted, classes });
+        let ReloadPlan { in_force, waits } = plan;
+        let admission = admission(&self.begun, &self.before, &in_force)?;
+        let changes = changes(&self.before, &in_force);
+        shared.store().set_limits(in_force.store.max_size, in_force.store.retention);
+        shared.gaps().ledger().stations(&stations(&in_force));
+        shared.admission.put(admission);
         shared.shutdown.wake_line();
-        self.before.peer = new.peer.iter().map(|peer| kept(&self.before.peer, peer)).collect();
-        if same {
-            for (before, new) in self.before.listen.iter_mut().zip(new.listen) {
-                before.peers = new.peers;
-            }
-        }
-        self.before.class = new.class;
-        (self.before.store.max_size, self.before.store.retention) =
-            (new.store.max_size, new.store.retention);
+        self.before = in_force;
         Ok(Adopted { changes, waits })
     }
+}
+
+/// What the thread of the lines gets of a configuration.
+fn admission(
+    begun: &Begun,
+    before: &CentreConfig,
+    in_force: &CentreConfig,
+) -> Result<CentreAdmission, String> {
+    let peers = super::peers(in_force, &begun.peers).map_err(|fault| fault.to_string())?;
+    let classes = (before.class != in_force.class).then(|| in_force.classes());
+    Ok(CentreAdmission { peers, trusted: in_force.trusted(), classes })
+}
+
+/// The names of the nodes that may be asked for frames.
+fn stations(config: &CentreConfig) -> BTreeSet<String> {
+    config.peer.iter().map(|peer| peer.name.to_string()).collect()
+}
+
+/// What a node does that runs with `before`, and whose file says `new` now.
+pub fn plan(begun: &Begun, before: &CentreConfig, new: &CentreConfig) -> ReloadPlan<CentreConfig> {
+    let in_force = in_force(before, new);
+    let waits = waiting(begun, before, &in_force, new);
+    ReloadPlan { in_force, waits }
+}
+
+/// The new configuration as far as the node can have it without a restart.
+fn in_force(before: &CentreConfig, new: &CentreConfig) -> CentreConfig {
+    let mut next = before.clone();
+    next.peer = new.peer.iter().map(|peer| kept(&before.peer, peer)).collect();
+    next.class.clone_from(&new.class);
+    (next.store.max_size, next.store.retention) = (new.store.max_size, new.store.retention);
+    // Who may connect where follows the address, and another one waits for a restart.
+    if binds(before) == binds(new) {
+        for (listen, new) in next.listen.iter_mut().zip(&new.listen) {
+            listen.peers.clone_from(&new.peers);
+        }
+    }
+    next
+}
+
+fn binds(config: &CentreConfig) -> Vec<std::net::SocketAddr> {
+    config.listen.iter().map(|listen| listen.bind).collect()
 }
 
 /// The new entry of a station, with the files and streams of the old one: they need a restart.
@@ -80,6 +137,9 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
             Some(old) if old.rules() != peer.rules() => {
                 said.push(format!("peer {}: permissions changed", peer.name));
             }
+            Some(old) if old.addresses != peer.addresses => {
+                said.push(format!("peer {}: addresses changed", peer.name));
+            }
             Some(_) => {}
         }
     }
@@ -92,8 +152,7 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     if before.class != new.class {
         said.push("the classes of the lines are changed".to_owned());
     }
-    let listens = before.listen.iter().zip(&new.listen);
-    for (old, listen) in listens.filter(|_| before.listen.len() == new.listen.len()) {
+    for (old, listen) in before.listen.iter().zip(&new.listen) {
         if old.peers != listen.peers {
             said.push(format!("the peers of {} changed", old.bind));
         }
@@ -101,46 +160,76 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     said
 }
 
-/// The addresses that are listened on, without who may connect there.
-fn bound(config: &CentreConfig) -> Vec<Listen> {
-    config.listen.iter().map(|listen| Listen { peers: None, ..listen.clone() }).collect()
-}
-
-/// The keys that differ and need a restart.
-fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
-    let mut found: Vec<String> = [
-        (before.missions != new.missions, "`missions`"),
-        (before.node != new.node, "[node]"),
-        (bound(before) != bound(new), "[[listen]] (beyond `peers`)"),
-        (before.store.sync_interval != new.store.sync_interval, "`sync_interval` in [store]"),
-        (before.products != new.products, "[products]"),
-        (before.product != new.product, "[[product]]"),
-        (before.expedited != new.expedited, "[[expedited]]"),
-        (before.delivery != new.delivery, "[[delivery]]"),
-        (before.live != new.live, "[[live]]"),
-        (before.session != new.session, "[session]"),
-        (before.forward != new.forward, "[[forward]]"),
+/// Where the file differs from what is in force: what needs a restart.
+fn waiting(
+    begun: &Begun,
+    before: &CentreConfig,
+    in_force: &CentreConfig,
+    new: &CentreConfig,
+) -> Vec<String> {
+    // A key that is added to one of these tables is compared here, or does not compile.
+    let CentreConfig {
+        missions,
+        node,
+        listen,
+        peer: peers,
+        store: Store { max_size: _, sync_interval, retention: _ },
+        products,
+        product,
+        expedited,
+        delivery,
+        live,
+        session,
+        class: _,
+        forward,
+    } = in_force;
+    let mut found = differing([
+        (*missions != new.missions, "`missions`"),
+        (*node != new.node, "[node]"),
+        (*listen != new.listen, "[[listen]] (beyond `peers`)"),
+        (*sync_interval != new.store.sync_interval, "`sync_interval` in [store]"),
+        (*products != new.products, "[products]"),
+        (*product != new.product, "[[product]]"),
+        (*expedited != new.expedited, "[[expedited]]"),
+        (*delivery != new.delivery, "[[delivery]]"),
+        (*live != new.live, "[[live]]"),
+        (*session != new.session, "[session]"),
+        (*forward != new.forward, "[[forward]]"),
         (
-            before.session == new.session && before.controller() != new.controller(),
+            *session == new.session && begun.controller != new.controller(),
             "the rate to peers (set by [[peer]] tables if [session] sets none)",
         ),
-    ]
-    .into_iter()
-    .filter(|(differs, _)| *differs)
-    .map(|(_, what)| what.to_owned())
-    .collect();
+        (
+            !begun.has_guests && new.has_guests(),
+            "the send buffer to peers (larger as soon as a [[peer]] has rights)",
+        ),
+    ]);
     for peer in &new.peer {
-        let kept = kept(&before.peer, peer);
+        let is_kept = peers.contains(peer);
         let is_other_key = before
             .peer
             .iter()
             .any(|old| old.name == peer.name && old.fingerprints != peer.fingerprints);
         let has_guests = peer.files.is_some() || peer.streams.is_some();
-        if kept != *peer || (is_other_key && has_guests) {
+        if !is_kept || (is_other_key && has_guests) {
             found.push(format!("[peer.files] or [peer.streams] of peer {}", peer.name));
         }
     }
     found
+}
+
+/// A plan for a node that began with `before`.
+#[cfg(test)]
+pub fn plan_from(before: &CentreConfig, new: &CentreConfig) -> ReloadPlan<CentreConfig> {
+    plan(&Begun::of(before), before, new)
+}
+
+/// All that threads get of a configuration that was read again.
+#[cfg(test)]
+pub fn handed_over(before: &CentreConfig, in_force: &CentreConfig) -> String {
+    let Store { max_size, retention, .. } = in_force.store;
+    let admission = admission(&Begun::of(before), before, in_force);
+    format!("{admission:?} {:?} {max_size} {retention}", stations(in_force))
 }
 
 #[cfg(test)]
@@ -161,6 +250,26 @@ mod tests {
         format!("[[peer]]\nname = \"{name}\"\nfingerprints = [\"SHA256:{fingerprint}\"]\n{keys}")
     }
 
+    fn waits(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
+        plan(&Begun::of(before), before, new).waits
+    }
+
+    /// Regression: the peers of the first address were those of the second then.
+    #[test]
+    fn peers_of_an_address_do_not_move_to_another_one() {
+        let listen = |bind: &str, peer: &str| {
+            format!("[[listen]]\nbind = \"{bind}\"\npeers = [\"{peer}\"]\n")
+        };
+        let node = "[node]\nname = \"centre\"\nkey = \"k\"\nstate = \"state\"\n";
+        let peers = format!("{}{}", peer("a", '1', ""), peer("b", '2', ""));
+        let (first, second) = (listen("127.0.0.1:1", "a"), listen("127.0.0.1:2", "b"));
+        let before = centre(&format!("{node}{first}{second}{peers}"));
+        let new = centre(&format!("{node}{second}{first}{peers}"));
+        let plan = plan(&Begun::of(&before), &before, &new);
+        assert_eq!(plan.in_force.trusted(), before.trusted());
+        assert_eq!(plan.waits, ["[[listen]] (beyond `peers`)"]);
+    }
+
     #[test]
     fn stations_rights_classes_and_limits_can_change_and_the_rest_is_named() {
         let before = centre(&format!("{CENTRE}{}{}", peer("a", '1', ""), peer("b", '2', "")));
@@ -171,7 +280,7 @@ mod tests {
             peer("c", '4', "")
         );
         let new = centre(&fine.replace("[session]\nrate = \"5 Mbit/s\"\n", ""));
-        assert_eq!(unchangeable(&before, &new), Vec::<String>::new());
+        assert_eq!(waits(&before, &new), Vec::<String>::new());
         assert_eq!(
             changes(&before, &new),
             [
@@ -185,13 +294,14 @@ mod tests {
         assert_eq!(changes(&before, &before), Vec::<String>::new());
         let other =
             centre(&format!("{fine}[peer.files]\nroot = \"files\"\n").replace(":4700", ":4701"));
-        let named = unchangeable(&before, &other).join(", ");
+        let named = waits(&before, &other).join(", ");
         assert_eq!(
             named,
-            "[[listen]] (beyond `peers`), [session], [peer.files] or [peer.streams] of peer c"
+            "[[listen]] (beyond `peers`), [session], the send buffer to peers (larger as soon as a \
+            [[peer]] has rights), [peer.files] or [peer.streams] of peer c"
         );
         let rights = centre(&format!("{CENTRE}{}", peer("a", '1', "allow = [\"10.0.0.5:80\"]\n")));
         assert_eq!(changes(&before, &rights), ["peer a: permissions changed", "peer b removed"]);
-        assert!(unchangeable(&before, &rights)[0].starts_with("the rate to peers"));
+        assert!(waits(&before, &rights)[0].starts_with("the rate to peers"));
     }
 }

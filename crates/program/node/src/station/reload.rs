@@ -4,9 +4,10 @@
 use super::order::{StationOrder, UplinkChange};
 use super::routing::check_missions;
 use super::shared::StationShared;
-use crate::adopted::Adopted;
+use crate::adopted::{Adopted, ReloadPlan, differing};
 use crate::services;
-use skyhaul_config::{Destination, DestinationEntry, Refill, StationConfig};
+use skyhaul_config::{Destination, Line, LocalFolders, Refill, Spool, StationConfig};
+use std::collections::BTreeSet;
 
 /// The configuration in force.
 #[derive(Debug)]
@@ -25,116 +26,160 @@ impl Reload {
         &self.before
     }
 
-    /// Adopts what may change.
+    /// What becomes of a configuration.
     ///
     /// # Errors
-    /// What is wrong with it; nothing has changed.
+    /// What is wrong with it.
+    pub(super) fn plan(&self, new: &StationConfig) -> Result<ReloadPlan<StationConfig>, String> {
+        let missions = services::missions(&new.missions);
+        missions
+            .and_then(|missions| check_missions(new, &missions))
+            .map_err(|fault| fault.to_string())?;
+        Ok(plan(&self.before, new))
+    }
+
+    /// Carries out a plan.
+    ///
+    /// # Errors
+    /// The line's thread does not answer; nothing has changed.
     pub(super) fn adopt(
         &mut self,
-        new: StationConfig,
+        plan: ReloadPlan<StationConfig>,
         shared: &StationShared,
     ) -> Result<Adopted, String> {
-        let missions = services::missions(&self.before.missions);
-        missions
-            .and_then(|missions| check_missions(&new, &missions))
-            .map_err(|fault| fault.to_string())?;
-        let waits = unchangeable(&self.before, &new);
-        let adopted = adoptable(&self.before, &new);
-        let has_other_routes = self.before.subscription != adopted.subscription;
-        let change = |(place, destination): (usize, &Destination)| UplinkChange {
-            paths: adopted.paths_to(destination.name()),
-            sharing: adopted.sharing(place),
-        };
-        let changes = adopted.destinations.iter().enumerate().map(change).collect();
-        let order = StationOrder::Adopt(changes);
+        let ReloadPlan { in_force, waits } = plan;
+        let order = StationOrder::Adopt(uplink_changes(&in_force));
         let said = shared.orders.give(order, || shared.shutdown.wake_line());
         let said = said.map_err(|fault| fault.to_string())?;
-        shared.routing.adopt(&adopted);
-        self.before.destinations = adopted.destinations;
-        self.before.subscription = adopted.subscription;
-        self.before.path = new.path;
-        self.before.class = new.class;
-        self.before.line.policy = new.line.policy;
-        (self.before.refill.class, self.before.refill.priority) =
-            (new.refill.class, new.refill.priority);
+        shared.routing.adopt(&in_force);
+        shared.spool().set_limits(in_force.spool.max_size, in_force.spool.retention);
         let mut changes = if said.is_empty() { Vec::new() } else { vec![said] };
-        if has_other_routes {
-            changes.push("the subscriptions changed; they hold for the next contacts".to_owned());
-        }
+        changes.extend(changes_beside_the_line(&self.before, &in_force));
+        self.before = in_force;
         Ok(Adopted { changes, waits })
     }
 }
 
-/// The new configuration as far as the node can have it without a restart: its destinations stay,
-/// but for the keys of their backlog. Where others are declared, the subscriptions stay too: they
-/// may name destinations that are not there yet, and such contacts would go nowhere.
-fn adoptable(before: &StationConfig, new: &StationConfig) -> StationConfig {
-    let mut adopted = new.clone();
-    adopted.destinations.clone_from(&before.destinations);
-    for kept in &mut adopted.destinations {
+/// What the thread of the line gets of a configuration, for each destination.
+fn uplink_changes(config: &StationConfig) -> Vec<UplinkChange> {
+    let change = |(place, destination): (usize, &Destination)| UplinkChange {
+        paths: config.paths_to(destination.name()),
+        sharing: config.sharing(place),
+    };
+    config.destinations.iter().enumerate().map(change).collect()
+}
+
+/// The changes that the thread of the line does not report, for the log.
+fn changes_beside_the_line(before: &StationConfig, new: &StationConfig) -> Vec<String> {
+    differing([
+        (
+            before.subscription != new.subscription,
+            "the subscriptions changed; they hold for the next contacts",
+        ),
+        (before.spool != new.spool, "limits of the spool changed"),
+    ])
+}
+
+/// What a node does that runs with `before`, and whose file says `new` now.
+pub fn plan(before: &StationConfig, new: &StationConfig) -> ReloadPlan<StationConfig> {
+    let in_force = in_force(before, new);
+    let waits = waiting(&in_force, new);
+    ReloadPlan { in_force, waits }
+}
+
+/// The new configuration as far as the node can have it without a restart.
+fn in_force(before: &StationConfig, new: &StationConfig) -> StationConfig {
+    let mut next = before.clone();
+    next.class.clone_from(&new.class);
+    next.line.policy = new.line.policy;
+    next.stations.clone_from(&new.stations);
+    next.refill.class.clone_from(&new.refill.class);
+    next.refill.priority = new.refill.priority;
+    // The segments keep their size until a restart, and the spool has room for four.
+    if new.spool.max_size.as_u64() / 4 >= before.spool.segment_size.as_u64() {
+        next.spool.max_size = new.spool.max_size;
+    }
+    next.spool.retention = new.spool.retention;
+    for kept in &mut next.destinations {
         if let Some(new) = new.destinations.iter().find(|new| new.name() == kept.name()) {
             kept.entry.catch_up_class.clone_from(&new.entry.catch_up_class);
             kept.entry.catch_up_after = new.entry.catch_up_after;
         }
     }
-    if fixed(before) != fixed(new) {
-        adopted.subscription.clone_from(&before.subscription);
+    // Subscriptions and paths may name destinations that are not there yet: such contacts would go
+    // nowhere, and a destination that is still there would have no path.
+    if names(before) == names(new) {
+        next.subscription.clone_from(&new.subscription);
+        next.path.clone_from(&new.path);
     }
-    adopted
+    next
 }
 
-/// The keys that differ and need a restart.
-fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
-    let line = |config: &StationConfig| {
-        let skyhaul_config::Line { rate, mtu, controller, policy: _ } = config.line.clone();
-        (rate, mtu, controller)
-    };
-    let refill =
-        |config: &StationConfig| Refill { class: None, priority: 0, ..config.refill.clone() };
-    let mut found: Vec<String> = [
-        (before.missions != new.missions, "`missions`"),
-        (before.node != new.node, "[node]"),
+/// Where the file differs from what is in force: what needs a restart.
+fn waiting(in_force: &StationConfig, new: &StationConfig) -> Vec<String> {
+    // A key that is added to one of these tables is compared here, or does not compile.
+    let StationConfig {
+        missions,
+        node,
+        destinations,
+        subscription,
+        stations: _,
+        line: Line { rate, mtu, controller, policy: _ },
+        spool: Spool { max_size, segment_size, sync_interval, retention: _ },
+        sync,
+        refill,
+        path,
+        class: _,
+        channel,
+        forward,
+        folders: LocalFolders { dropped, mirrored },
+        stream,
+    } = in_force;
+    let rest = |of: &Refill| Refill { class: None, priority: 0, ..of.clone() };
+    let mut found = differing([
+        (*missions != new.missions, "`missions`"),
+        (*node != new.node, "[node]"),
+        (*destinations != new.destinations, "[[destination]] or its [[peer]]"),
+        (*subscription != new.subscription, "[[subscription]] (with the new [[destination]])"),
+        (*path != new.path, "[[path]] (with the new [[destination]])"),
         (
-            fixed(before) != fixed(new),
-            "[[destination]] or its [[peer]], and [[subscription]] with it",
+            (rate, mtu, controller) != (&new.line.rate, &new.line.mtu, &new.line.controller),
+            "`rate`, `mtu` or `controller` in [line]",
         ),
-        (line(before) != line(new), "`rate`, `mtu` or `controller` in [line]"),
-        (before.spool != new.spool, "[spool]"),
-        (before.sync != new.sync, "[sync]"),
-        (refill(before) != refill(new), "[refill] (beyond `class` and `priority`)"),
-        (before.forward != new.forward, "[[forward]]"),
-        (before.folders.dropped != new.folders.dropped, "[[folder]]"),
-        (before.folders.mirrored != new.folders.mirrored, "[[mirror]]"),
-        (before.stream != new.stream, "[[stream]]"),
-    ]
-    .into_iter()
-    .filter(|(differs, _)| *differs)
-    .map(|(_, what)| what.to_owned())
-    .collect();
-    for channel in &new.channel {
-        match before.channel.iter().find(|before| before.name == channel.name) {
-            None => found.push(format!("channel {} (new)", channel.name)),
-            Some(before) if before != channel => found.push(format!("channel {}", channel.name)),
+        (
+            (max_size, segment_size) != (&new.spool.max_size, &new.spool.segment_size),
+            "`segment_size` in [spool]",
+        ),
+        (*sync_interval != new.spool.sync_interval, "`sync_interval` in [spool]"),
+        (*sync != new.sync, "[sync]"),
+        (rest(refill) != rest(&new.refill), "[refill] (beyond `class` and `priority`)"),
+        (*forward != new.forward, "[[forward]]"),
+        (*dropped != new.folders.dropped, "[[folder]]"),
+        (*mirrored != new.folders.mirrored, "[[mirror]]"),
+        (*stream != new.stream, "[[stream]]"),
+    ]);
+    for new in &new.channel {
+        match channel.iter().find(|before| before.name == new.name) {
+            None => found.push(format!("channel {} (new)", new.name)),
+            Some(before) if before != new => found.push(format!("channel {}", new.name)),
             Some(_) => {}
         }
     }
-    let gone =
-        before.channel.iter().filter(|old| !new.channel.iter().any(|new| new.name == old.name));
+    let gone = channel.iter().filter(|old| !new.channel.iter().any(|new| new.name == old.name));
     found.extend(gone.map(|channel| format!("channel {} (removed)", channel.name)));
     found
 }
 
-/// The destinations without those keys that need no restart.
-fn fixed(config: &StationConfig) -> Vec<Destination> {
-    let fixed = |one: &Destination| {
-        let entry = DestinationEntry {
-            catch_up_class: None,
-            catch_up_after: skyhaul_units::Duration::ZERO,
-            ..one.entry.clone()
-        };
-        Destination { peer: one.peer.clone(), entry }
-    };
-    config.destinations.iter().map(fixed).collect()
+fn names(config: &StationConfig) -> BTreeSet<&str> {
+    config.destinations.iter().map(Destination::name).collect()
+}
+
+/// All that threads get of a configuration that was read again.
+#[cfg(test)]
+pub fn handed_over(config: &StationConfig) -> String {
+    let Spool { max_size, retention, .. } = config.spool;
+    let limits = (max_size, retention);
+    format!("{:?} {:?} {limits:?}", uplink_changes(config), config.subscription)
 }
 
 #[cfg(test)]
@@ -170,10 +215,38 @@ mod tests {
             mission: "aqua".to_owned(),
         };
         assert_eq!(new.route(&label).to, [1]);
-        assert_eq!(adoptable(&before, &new).route(&label).to, [0], "as before");
-        assert!(unchangeable(&before, &new)[0].contains("[[subscription]]"));
+        assert_eq!(in_force(&before, &new).route(&label).to, [0], "as before");
+        let waits = plan(&before, &new).waits.join(", ");
+        assert!(waits.contains("[[destination]]") && waits.contains("[[subscription]]"), "{waits}");
         let own = station(&format!("{STATION}[[subscription]]\nof = \"contacts\"\nto = []\n"));
-        assert!(adoptable(&before, &own).route(&label).to.is_empty(), "at once");
+        assert!(in_force(&before, &own).route(&label).to.is_empty(), "at once");
+    }
+
+    fn waits(before: &StationConfig, new: &StationConfig) -> Vec<String> {
+        plan(before, new).waits
+    }
+
+    /// Regression: the old destination stayed, and its path was gone.
+    #[test]
+    fn paths_wait_for_a_restart_together_with_destinations() {
+        let before = station(STATION);
+        let path = "[[path]]\ndestination = \"d\"\n";
+        let new =
+            format!("{}{path}", STATION.replace("\"c\"", "\"d\"").replace("node:c", "node:d"));
+        let plan = plan(&before, &station(&new));
+        assert_eq!(plan.in_force.paths_to("c").len(), 1);
+        assert!(plan.waits.join(", ").contains("[[path]]"), "{:?}", plan.waits);
+    }
+
+    #[test]
+    fn a_spool_that_is_too_small_for_its_segments_keeps_its_size_until_a_restart() {
+        let before = station(&format!("{STATION}[spool]\nsegment_size = \"64 MiB\"\n"));
+        let small =
+            "[spool]\nsegment_size = \"1 MiB\"\nmax_size = \"8 MiB\"\nretention = \"1 s\"\n";
+        let plan = plan(&before, &station(&format!("{STATION}{small}")));
+        assert_eq!(plan.in_force.spool.max_size, before.spool.max_size);
+        assert_eq!(plan.in_force.spool.retention, skyhaul_units::Duration::from_secs(1));
+        assert_eq!(plan.waits, ["`segment_size` in [spool]"]);
     }
 
     #[test]
@@ -184,13 +257,13 @@ mod tests {
             "[[subscription]]\nof = \"contacts\"\ndeadline = \"30 s\"\nclass = \
             \"a\"\n[[class]]\nname = \"a\"\n[[path]]\ninterface = \"lo\"\n",
         );
-        assert_eq!(unchangeable(&before, &fine), Vec::<String>::new());
-        let other = with("silence = \"5 s\"\n[spool]\nmax_size = \"1 GB\"\n");
-        let named = unchangeable(&before, &other);
+        assert_eq!(waits(&before, &fine), Vec::<String>::new());
+        let other = with("silence = \"5 s\"\n[spool]\nsync_interval = \"1 s\"\n");
+        let named = waits(&before, &other);
         assert_eq!(named.len(), 2, "{named:?}");
         assert!(named[0].contains("[spool]") && named[1].contains("channel x"), "{named:?}");
         let renamed = station(&STATION.replace("\"x\"", "\"y\"").replace("93 Mbit", "20 Mbit"));
-        let named = unchangeable(&before, &renamed);
+        let named = waits(&before, &renamed);
         assert!(
             named[0].contains("`rate`") && named[1].contains("new") && named[2].contains("removed"),
             "{named:?}"

@@ -5,6 +5,7 @@ use crate::support::patience::until;
 use crate::support::process::Running;
 use rustix::process::Signal;
 use skyhaul_node::status::{CentreStatus, NodeStatus, StationStatus, ask};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -89,6 +90,21 @@ impl Site {
     /// A file of the nodes' folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
+    }
+
+    /// The sockets of a node that go over the network, by inode.
+    pub fn sockets(&self, node: Node) -> BTreeSet<String> {
+        let child = self.children[node as usize].as_ref().expect("it runs");
+        let of_process = format!("/proc/{}", child.id());
+        let links = fs::read_dir(format!("{of_process}/fd")).unwrap();
+        let links = links.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+        let own: BTreeSet<String> =
+            links.map(|link| link.to_string_lossy().replace(['[', ']'], "")).collect();
+        let tables = ["udp", "tcp"]
+            .map(|table| fs::read_to_string(format!("{of_process}/net/{table}")).unwrap());
+        let rows = tables.iter().flat_map(|table| table.lines().skip(1));
+        let inodes = rows.filter_map(|row| row.split_whitespace().nth(9));
+        inodes.map(str::to_owned).filter(|inode| own.contains(&format!("socket:{inode}"))).collect()
     }
 
     pub fn signal(&self, node: Node, signal: Signal) {
