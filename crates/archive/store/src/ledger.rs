@@ -2,6 +2,7 @@
 //! killed at any instant and continues after a restart.
 
 use crate::disk::{Disk, EntryKind};
+use crate::format::{help, is_other};
 use crate::publish::{is_plain_name, load_state, save_state};
 use skyhaul_units::ByteCount;
 use std::io;
@@ -55,7 +56,10 @@ pub enum LedgerError {
         size: ByteCount,
     },
     /// The disk operation failed. The record is as it was.
-    #[error("{path}: {source}; check the disk and the permissions of the state folder")]
+    #[error(
+        "{path}: {source}{}",
+        help(.source, "; check the disk and the permissions of the state folder")
+    )]
     Io {
         /// The file.
         path: String,
@@ -96,7 +100,8 @@ impl RecordDirectory {
     /// All records.
     ///
     /// # Errors
-    /// [`LedgerError::Io`] if the directory cannot be listed.
+    /// [`LedgerError::Io`] if the directory cannot be listed, or a record is of another version of
+    /// this program.
     pub fn load(&self) -> Result<Loaded, LedgerError> {
         let listed = self.disk.list(&self.dir);
         let entries =
@@ -111,6 +116,9 @@ impl RecordDirectory {
                     loaded.records.push((entry.name, state.body));
                 }
                 Ok(None) => {}
+                Err(source) if is_other(&source) => {
+                    return Err(LedgerError::Io { path: self.path(&entry.name), source });
+                }
                 Err(_) => loaded.damaged.push(entry.name),
             }
         }

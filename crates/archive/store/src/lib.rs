@@ -36,6 +36,7 @@
 
 mod contacts;
 mod disk;
+mod format;
 mod ledger;
 mod log;
 mod mark;
@@ -51,6 +52,7 @@ pub use contacts::{
     StationNameError, StoreError,
 };
 pub use disk::{DirectoryEntry, Disk, DiskFile, EntryKind, RealDisk, is_full, sim};
+pub use format::OtherFormat;
 pub use ledger::{LedgerError, Loaded, RecordDirectory};
 pub use log::{
     DamageFate, DamagedRange, FlowSpan, Log, LogConfig, LogCursor, LogEntry, LogError, LogRecord,

@@ -2,6 +2,7 @@
 //! renamed, and the directory is synced.
 
 use crate::disk::{Disk, DiskFile, is_full, read_small};
+use crate::format::OtherFormat;
 use crate::log::crc;
 use skyhaul_units::ByteCount;
 use std::io::{self, Write};
@@ -238,12 +239,18 @@ pub(crate) fn load_state(disk: &dyn Disk, path: &str) -> io::Result<Option<State
     let copies = [first, second].map(intact);
     let is_damaged = copies.contains(&None);
     let Some(body) = copies.into_iter().flatten().next() else {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "both copies are damaged, or of another version",
-        ));
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "both copies are damaged");
+        return Err(other_format(&bytes).map_or_else(damaged, io::Error::from));
     };
     Ok(Some(State { body: body.to_vec(), is_damaged }))
+}
+
+/// The version that a state file has, where it is another one. A later version may have only the
+/// first bytes in common with this one.
+fn other_format(bytes: &[u8]) -> Option<OtherFormat> {
+    let [magic @ .., known] = STATE_MAGIC;
+    let found = *bytes.strip_prefix(&magic)?.first()?;
+    (found != known).then_some(OtherFormat { found: found.into(), known: known.into() })
 }
 
 /// What one copy holds.

@@ -22,6 +22,7 @@ mod index;
 mod reader;
 
 use crate::disk::{Disk, DiskFile, is_full};
+use crate::format::help;
 use crate::log::crc;
 use index::{
     ENTRY_LEN, HEAD, IndexEntry, Listed, MAX_ENTRIES, MAX_PIECE, data_path, index_path, read_index,
@@ -84,7 +85,7 @@ pub enum RawError {
         segment_size: ByteCount,
     },
     /// The disk refuses.
-    #[error("{path}: {source}; check the disk and the permissions")]
+    #[error("{path}: {source}{}", help(.source, "; check the disk and the permissions"))]
     Io {
         /// The file or folder.
         path: String,

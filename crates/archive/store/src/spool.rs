@@ -26,6 +26,7 @@ mod table;
 mod waiting;
 
 use crate::disk::Disk;
+use crate::format::help;
 use crate::log::{
     Log, LogConfig, LogError, LogStats, NewRecord, SegmentNo, SegmentSummary, SyncHandle, Synced,
 };
@@ -123,8 +124,8 @@ pub enum SpoolError {
     },
     /// The state file cannot be read or written.
     #[error(
-        "{path}: {source}; check the disk, or remove this file: the station then sends the whole \
-        spool again, and the centre drops duplicates"
+        "{path}: {source}{}", help(.source, "; check the disk, or remove this file: the station \
+        then sends the whole spool again, and the centre drops duplicates")
     )]
     State {
         /// The file.

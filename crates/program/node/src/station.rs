@@ -126,6 +126,7 @@ impl Station {
     ) -> Result<Self, Fault> {
         let StationPlace { disk, clock, blocks } = place;
         routing::check_missions(config, &services::missions(&config.missions)?)?;
+        memo::check(&config.node.state)?;
         let (driver, paths) = driver(config, &config.destinations, clock, blocks)?;
         let mut spool = open_spool(config, disk.clone(), clock)?;
         let routing = Routing::declare(config, &mut spool).map_err(|error| spool_fault(&error))?;

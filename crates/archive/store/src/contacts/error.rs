@@ -3,6 +3,7 @@
 use super::StationName;
 use super::limits::{MAX_OPEN_CONTACTS, MAX_SPOOLS, NEW_CONTACT};
 use crate::disk::is_full;
+use crate::format::help;
 use crate::log::LogError;
 use crate::room::{Room, Shortage};
 use crate::{FlowId, Seq};
@@ -81,7 +82,10 @@ pub enum StoreError {
         station: StationName,
     },
     /// A state file cannot be read or written.
-    #[error("{path}: {source}; check the disk, then restore this file from a backup")]
+    #[error(
+        "{path}: {source}{}",
+        help(.source, "; check the disk, then restore this file from a backup")
+    )]
     State {
         /// The file.
         path: String,

@@ -3,6 +3,7 @@
 use super::{FINISHED_NAME, Key, StationName, StoreError, contact_dir, station_dir};
 use crate::FlowId;
 use crate::disk::Disk;
+use crate::format::is_other;
 use crate::log::{Log, LogConfig, LogCursor, LogEntry};
 use crate::publish::load_state;
 use skyhaul_units::{ByteCount, Duration, Utc};
@@ -165,7 +166,10 @@ impl KeptContacts {
         let dir = contact_dir(name, flow);
         let size = self.disk.list(&dir)?.iter().map(|entry| entry.size).sum();
         // Without a readable mark its retention counts as over: the contact is processed.
-        let mark = load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).ok().flatten();
+        let mark = match load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")) {
+            Err(error) if is_other(&error) => return Err(error),
+            other => other.ok().flatten(),
+        };
         let micros =
             mark.and_then(|state| state.body.try_into().ok()).map_or(0, i64::from_be_bytes);
         self.insert((name.clone(), flow), Kept { size, finished: Utc::from_micros(micros) });

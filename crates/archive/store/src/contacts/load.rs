@@ -1,7 +1,7 @@
 //! Opening the contact store: finished contacts by name only, open ones with their log.
 
 use super::finished::Finished;
-use super::spaces::{Origin, Station};
+use super::spaces::{Origin, SPOOL_NAME, Station};
 use super::{
     Contact, ContactConfig, ContactStats, ContactStore, FINISHED_NAME, KeptContacts,
     MAX_OPEN_CONTACTS, Marks, NameSpaces, ROOT, StationName, StoreError, contact_dir, mark_behind,
@@ -48,7 +48,8 @@ impl ContactStore {
 
     fn load_station(&mut self, name: StationName) -> Result<(), StoreError> {
         let dir = station_dir(&name);
-        let refused = |source| StoreError::State { path: format!("{dir}/{FINISHED_NAME}"), source };
+        let refused_at = |path: String| move |source| StoreError::State { path, source };
+        let refused = |source| refused_at(format!("{dir}/{FINISHED_NAME}"))(source);
         // The last session may have ended between a rename and its sync: files that are visible now
         // must not vanish later.
         self.room.disk.sync_dir(&dir).map_err(refused)?;
@@ -66,7 +67,8 @@ impl ContactStore {
             }
             None => Finished::default(),
         };
-        let origin = Origin::load(&*self.room.disk, &name).map_err(refused)?;
+        let origin = Origin::load(&*self.room.disk, &name)
+            .map_err(refused_at(format!("{dir}/{SPOOL_NAME}")))?;
         let mut station = Station { finished, open: BTreeMap::new(), origin, taken: 0 };
         for entry in self.room.disk.list(&dir).map_err(refused)? {
             let Some(flow) =
@@ -75,7 +77,8 @@ impl ContactStore {
                 continue;
             };
             if station.finished.contains(flow) {
-                self.kept.load(&name, flow).map_err(refused)?;
+                let mark = format!("{}/{FINISHED_NAME}", contact_dir(&name, flow));
+                self.kept.load(&name, flow).map_err(refused_at(mark))?;
             } else {
                 if self.spaces.open_count() + station.open.len() >= MAX_OPEN_CONTACTS {
                     return Err(StoreError::TooManyContacts);

@@ -27,7 +27,7 @@ use skyhaul_units::{ByteCount, SpoolId, SpoolIdentity, SpoolOpening};
 use std::collections::BTreeMap;
 use std::io;
 
-const SPOOL_NAME: &str = "spool";
+pub(super) const SPOOL_NAME: &str = "spool";
 
 /// Whose contacts a name space holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

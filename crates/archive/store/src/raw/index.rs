@@ -14,6 +14,7 @@
 
 use super::{RawError, RawKind};
 use crate::disk::{Disk, DiskFile, EntryKind, read_small};
+use crate::format::OtherFormat;
 use crate::log::crc;
 use skyhaul_units::{ByteCount, Utc};
 use std::sync::Arc;
@@ -84,6 +85,17 @@ pub(super) fn entries(bytes: &[u8], start: u64) -> Vec<IndexEntry> {
     found
 }
 
+/// The version that an index has, where it is another one: a digit before the line feed.
+fn other_format(bytes: &[u8]) -> Option<OtherFormat> {
+    let [magic @ .., known, end] = HEAD;
+    let found = match bytes.strip_prefix(magic)? {
+        [found, next, ..] if found.is_ascii_digit() && next == end => found,
+        _ => return None,
+    };
+    let version = |digit: &u8| u32::from(digit - b'0');
+    (found != known).then_some(OtherFormat { found: version(found), known: version(known) })
+}
+
 /// Reads the index of the stretch that begins at `start`.
 pub(super) fn read_index(
     disk: &dyn Disk,
@@ -93,6 +105,9 @@ pub(super) fn read_index(
     let path = index_path(dir, start);
     let limit = ByteCount::new(HEAD.len() as u64 + (MAX_ENTRIES + 1) * ENTRY_LEN as u64);
     let bytes = read_small(disk, &path, limit).map_err(|source| RawError::io(&path, source))?;
+    if let Some(other) = other_format(&bytes) {
+        return Err(RawError::io(&path, other.into()));
+    }
     Ok(entries(&bytes, start))
 }
 

@@ -41,8 +41,7 @@ impl Flows {
     pub fn load(disk: &dyn Disk, log: &Log, now: Utc) -> io::Result<Self> {
         let mut flows = match load_state(disk, &Self::path())? {
             Some(file) => {
-                let table = FlowTable::decode(&file.body)
-                    .map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
+                let table = FlowTable::decode(&file.body)?;
                 let lags = file.is_damaged || is_of_before(&file.body);
                 Self { table, lags, was_damaged: file.is_damaged }
             }

@@ -18,10 +18,12 @@ use super::destinations::{
 use super::table::{
     DestinationTable, End, FLOW_END, Flow, FlowTable, KnownDestination, MAX_LIVE_FLOWS,
 };
+use crate::format::OtherFormat;
 use crate::{FlowId, Seq};
 use skyhaul_units::ByteCount;
 use skyhaul_units::wire::ByteReader;
 use std::collections::BTreeMap;
+use std::io;
 
 impl FlowTable {
     pub fn encode(&self) -> Vec<u8> {
@@ -58,13 +60,17 @@ impl FlowTable {
     /// Reads a state file, of this format or the one before.
     ///
     /// # Errors
-    /// What is wrong with it, as a sentence.
-    pub fn decode(body: &[u8]) -> Result<Self, &'static str> {
-        let first = ByteReader::new(body).u32().ok_or(NO_STATE)?;
+    /// What is wrong with it: it is of a later version, or no state.
+    pub fn decode(body: &[u8]) -> io::Result<Self> {
+        let none = || io::Error::new(io::ErrorKind::InvalidData, "not a spool's state");
+        let first = ByteReader::new(body).u32().ok_or_else(none)?;
         match first {
-            FORMAT => Self::decode_now(body).ok_or(NO_STATE),
-            later if later > FORMAT => Err(LATER),
-            _ => Self::decode_before(body).ok_or(NO_STATE),
+            FORMAT => Self::decode_now(body).ok_or_else(none),
+            later if later > FORMAT => {
+                let [found, known] = [later, FORMAT].map(|format| format - FLOW_END.0);
+                Err(OtherFormat { found, known }.into())
+            }
+            _ => Self::decode_before(body).ok_or_else(none),
         }
     }
 
@@ -164,8 +170,6 @@ fn settle(code: u8) -> Option<Settle> {
 
 /// Above every flow number, so that no file of the format before begins so.
 const FORMAT: u32 = FLOW_END.0 + 2;
-const NO_STATE: &str = "not a spool's state";
-const LATER: &str = "a later version of this program wrote it; run that version, or a later one";
 
 #[cfg(test)]
 mod tests {
@@ -240,7 +244,8 @@ mod tests {
     fn a_later_format_is_refused_with_what_to_do() {
         let mut body = state().encode();
         body[3] += 1;
-        assert!(FlowTable::decode(&body).unwrap_err().contains("run that version"));
+        let refused = FlowTable::decode(&body).unwrap_err().to_string();
+        assert!(refused.starts_with("it has format version 3, this program reads version 2: run"));
     }
 
     proptest! {

@@ -2,12 +2,14 @@
 //!
 //! | field | size | what |
 //! |---|---|---|
+//! | format | 4 | `SKP` and the version, 1; the format before began with the next field |
 //! | state | u8 | 0 between contacts, 1 contact open, 2 contact closing |
 //! | format | u8 | of the input: 0 bits, 1 CADUs, 2 frames, 3 symbols, 4 soft symbols; 0 between contacts |
 //! | place | u64 | byte of the input: open: where the contact's capture began; otherwise: where the next one begins |
 //! | flow, opening record | u32 + record | of the contact, open or closing |
 //! | further places | u64 each | of the other inputs, in their order; of several inputs in a contact that is closing, then where its capture began in each |
 
+use crate::fault::Fault;
 use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_records::{Open, Record, RecordReader, RecordWriter};
 use skyhaul_units::FlowId;
@@ -84,7 +86,7 @@ impl Memo {
             _ => &[][..],
         });
         let format = FORMATS.iter().position(|known| *known == format).unwrap_or_default();
-        let mut bytes = vec![state, format as u8];
+        let mut bytes = [&HEAD[..], &[state, format as u8]].concat();
         bytes.extend_from_slice(&at.first().copied().unwrap_or(0).to_be_bytes());
         if let Some((flow, open)) = contact {
             bytes.extend_from_slice(&flow.0.to_be_bytes());
@@ -125,6 +127,38 @@ impl Memo {
     }
 }
 
+/// Checks that no memo in the folder `state` is of a later version: with such a place unknown, an
+/// input would be read again from its beginning.
+///
+/// # Errors
+/// The first that is.
+pub fn check(state: &Path) -> Result<(), Fault> {
+    let listed = fs::read_dir(state).into_iter().flatten().filter_map(Result::ok);
+    let mut memos: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
+    memos.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
+    memos.sort_unstable();
+    for path in memos {
+        let Some(found) = fs::read(&path).ok().and_then(|bytes| other_version(&bytes)) else {
+            continue;
+        };
+        let known = HEAD[3];
+        let what = format!("it has format version {found}, this program reads version {known}");
+        let help = "run the release that wrote it, or a later one";
+        return Err(Fault::environment(what, path.display(), help));
+    }
+    Ok(())
+}
+
+/// The version of a memo, where it is another one.
+fn other_version(bytes: &[u8]) -> Option<u8> {
+    let [magic @ .., known] = HEAD;
+    let found = *bytes.strip_prefix(&magic)?.first()?;
+    (found != known).then_some(found)
+}
+
+const HEAD: [u8; 4] = *b"SKP\x01";
+const ENDING: &str = "place";
+
 /// In the order of their numbers in the file.
 const FORMATS: [InputLayout; 5] = [
     InputLayout::Bits,
@@ -135,6 +169,8 @@ const FORMATS: [InputLayout; 5] = [
 ];
 
 fn parse(bytes: &[u8]) -> Option<ChannelPosition> {
+    // The format before has a state in place of the letter S.
+    let bytes = bytes.strip_prefix(&HEAD).unwrap_or(bytes);
     let ([state, format], rest) = bytes.split_first_chunk::<2>()?;
     let format = *FORMATS.get(usize::from(*format))?;
     let (at, rest) = rest.split_first_chunk::<8>()?;
@@ -217,6 +253,9 @@ mod tests {
         ] {
             memo.remember(&place).unwrap();
             assert_eq!(memo.recall(), place);
+            let bytes = fs::read(&memo.path).unwrap();
+            fs::write(&memo.path, bytes.strip_prefix(&HEAD).unwrap()).unwrap();
+            assert_eq!(memo.recall(), place, "in the format before");
         }
         fs::write(&memo.path, [1, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0xff]).unwrap();
         assert_eq!(
@@ -224,5 +263,21 @@ mod tests {
             ChannelPosition::Between(vec![0]),
             "a damaged memo tells nothing"
         );
+    }
+
+    #[test]
+    fn a_memo_of_a_later_version_is_refused_with_what_to_do_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let memo = Memo::of(folder.path(), "x-band");
+        memo.remember(&ChannelPosition::Between(vec![9])).unwrap();
+        check(folder.path()).unwrap();
+        let mut bytes = fs::read(&memo.path).unwrap();
+        bytes[3] += 1;
+        fs::write(&memo.path, &bytes).unwrap();
+        let said = check(folder.path()).unwrap_err().to_string();
+        assert!(said.contains("channel-x-band.place"), "{said}");
+        assert!(said.contains("version 2, this program reads version 1"), "{said}");
+        assert!(said.contains("run the release that wrote it"), "{said}");
+        assert_eq!(fs::read(&memo.path).unwrap(), bytes);
     }
 }
