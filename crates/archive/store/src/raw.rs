@@ -373,7 +373,11 @@ impl RawRecorder {
         let make =
             |path: String| self.disk.create(&path).map_err(|source| RawError::io(&path, source));
         let (data, index) = (make(data_path(dir, start))?, make(index_path(dir, start))?);
-        index.append(HEAD).map_err(|source| RawError::io(&index_path(dir, start), source))?;
+        // The version is durable before the first entry: a torn one is none of a later program's.
+        index
+            .append(HEAD)
+            .and_then(|()| index.sync())
+            .map_err(|source| RawError::io(&index_path(dir, start), source))?;
         self.disk.sync_dir(dir).map_err(|source| RawError::io(dir, source))?;
         let newest = Utc::from_micros(i64::MIN);
         Ok(Active {

@@ -89,7 +89,8 @@ pub(super) fn entries(bytes: &[u8], start: u64) -> Vec<IndexEntry> {
 fn other_format(bytes: &[u8]) -> Option<OtherFormat> {
     let [magic @ .., known, end] = HEAD;
     let found = match bytes.strip_prefix(magic)? {
-        [found, next, ..] if found.is_ascii_digit() && next == end => found,
+        // Without an entry the head may be torn.
+        [found, next, _, ..] if found.is_ascii_digit() && next == end => found,
         _ => return None,
     };
     let version = |digit: &u8| u32::from(digit - b'0');
