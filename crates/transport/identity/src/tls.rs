@@ -44,13 +44,14 @@ impl RefusedKey {
     }
 }
 
-/// The configuration for connecting to the node whose key is `expected`, with the protocol `alpn`.
+/// The configuration for connecting to the node whose key is `expected`, with the protocols `alpn`, of
+/// which the first one is preferred.
 /// A refused key is noted in `refused`.
 pub fn client_config(
     identity: &Identity,
     expected: Fingerprint,
     refused: &Arc<RefusedKey>,
-    alpn: &[u8],
+    alpn: &[Vec<u8>],
 ) -> ClientConfig {
     let mut config = ClientConfig::builder_with_details(provider(), Arc::new(NoClock))
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -60,27 +61,28 @@ pub fn client_config(
         .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(
             identity.certified(),
         )));
-    config.alpn_protocols = vec![alpn.to_vec()];
+    config.alpn_protocols = alpn.to_vec();
     config.resumption = Resumption::disabled();
     config.enable_early_data = false;
     config.enable_sni = false;
     config
 }
 
-/// The configuration for accepting nodes whose keys are in `trust`, with the protocol `alpn`. A
+/// The configuration for accepting nodes whose keys are in `trust`, with the protocols `alpn`, of
+/// which the first one is preferred. A
 /// refused key is noted in `refused`.
 pub fn server_config(
     identity: &Identity,
     trust: &Arc<Trust>,
     refused: &Arc<RefusedKey>,
-    alpn: &[u8],
+    alpn: &[Vec<u8>],
 ) -> ServerConfig {
     let mut config = ServerConfig::builder_with_details(provider(), Arc::new(NoClock))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider has TLS 1.3 suites")
         .with_client_cert_verifier(verifier(Accepted::Listed(Arc::clone(trust)), refused))
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(identity.certified())));
-    config.alpn_protocols = vec![alpn.to_vec()];
+    config.alpn_protocols = alpn.to_vec();
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;

@@ -4,7 +4,7 @@ use crate::feed::{Feed, FeedFactory};
 use crate::{Fingerprint, Identity};
 use noq_proto::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_transport::PROTOCOL_VERSION;
+use skyhaul_transport::ProtocolVersions;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub struct EndpointConfig {
     /// What [`skyhaul_units::Instant::ZERO`] is on the standard library's clock. Any fixed value
     /// serves.
     pub epoch: std::time::Instant,
-    /// Wire protocol version; [`PROTOCOL_VERSION`].
-    pub version: u16,
+    /// The protocol versions that it speaks; [`ProtocolVersions::OURS`].
+    pub versions: ProtocolVersions,
 }
 
 impl EndpointConfig {
@@ -39,17 +39,10 @@ impl EndpointConfig {
             path,
             rng_seed: None,
             epoch,
-            version: PROTOCOL_VERSION,
+            versions: ProtocolVersions::OURS,
         }
     }
-
-    pub(crate) fn alpn(&self) -> Vec<u8> {
-        format!("{ALPN_PREFIX}{}", self.version).into_bytes()
-    }
 }
-
-/// What the ALPN names of all versions begin with.
-pub(crate) const ALPN_PREFIX: &str = "skyhaul/";
 
 /// How to run a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

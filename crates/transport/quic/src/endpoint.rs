@@ -309,7 +309,7 @@ impl QuicEndpoint {
                     self.answers.push(transmit(&response), answer);
                 }
                 let ours = self.config.identity.fingerprint();
-                let reason = refusal(&error.cause, ours, &self.config.alpn());
+                let reason = refusal(&error.cause, ours, self.config.versions);
                 self.report_stranger(remote, reason);
             }
         }

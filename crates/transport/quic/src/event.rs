@@ -4,7 +4,7 @@ use crate::Refusal;
 use noq_proto::{ConnectionError, EcnCodepoint};
 use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::{Ecn, Transmit};
-use skyhaul_transport::DownReason;
+use skyhaul_transport::{DownReason, ProtocolVersions};
 use skyhaul_units::printable;
 
 /// The codepoint that the state machine knows.
@@ -35,11 +35,15 @@ pub(crate) fn transmit(transmit: &noq_proto::Transmit) -> Transmit {
 /// TLS alert 49, access_denied (RFC 8446 6.2), as a QUIC error code (RFC 9001 4.8).
 const ACCESS_DENIED: u64 = 0x131;
 
-/// Application close code: the reason names the protocol version that the closing end speaks.
+/// Application close code: the reason names the protocol versions that the closing end speaks.
 pub(crate) const CLOSE_VERSION: u32 = 1;
 
 /// Why a handshake failed, as far as the error of the state machine tells.
-pub(crate) fn refusal(error: &ConnectionError, ours: Fingerprint, alpn: &[u8]) -> Refusal {
+pub(crate) fn refusal(
+    error: &ConnectionError,
+    ours: Fingerprint,
+    versions: ProtocolVersions,
+) -> Refusal {
     let text = |bytes: &[u8]| shortened(&String::from_utf8_lossy(bytes));
     match error {
         ConnectionError::ConnectionClosed(close)
@@ -53,7 +57,7 @@ pub(crate) fn refusal(error: &ConnectionError, ours: Fingerprint, alpn: &[u8]) -
             Refusal::Busy
         }
         ConnectionError::ApplicationClosed(close) if close.error_code == CLOSE_VERSION.into() => {
-            Refusal::Version { ours: text(alpn), theirs: text(&close.reason) }
+            Refusal::Version { ours: versions.text(), theirs: text(&close.reason) }
         }
         ConnectionError::TimedOut => Refusal::NoAnswer,
         ConnectionError::LocallyClosed => Refusal::ClosedHere,

@@ -165,9 +165,9 @@ impl QuicPath {
         self.setup.validated = true;
     }
 
-    /// Closes because the far end speaks another version; `alpn` is ours.
-    pub(crate) fn close_for_version(&mut self, now: Instant, alpn: &[u8]) {
-        self.machine.close(now, CLOSE_VERSION, alpn);
+    /// Closes because the far end speaks none of the versions `ours`.
+    pub(crate) fn close_for_version(&mut self, now: Instant, ours: &[u8]) {
+        self.machine.close(now, CLOSE_VERSION, ours);
         self.end(DownReason::ClosedHere, Closing::Unsent);
     }
 

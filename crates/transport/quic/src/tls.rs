@@ -2,7 +2,7 @@
 
 use crate::{Fingerprint, Identity};
 use aws_lc_rs::hmac;
-use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use noq_proto::crypto::rustls::{HandshakeData, QuicClientConfig, QuicServerConfig};
 use rustls::pki_types::CertificateDer;
 use skyhaul_identity::{RefusedKey, Trust, client_config, presented_key, server_config};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub(crate) fn client(
     identity: &Identity,
     expected: Fingerprint,
     refused: &Arc<RefusedKey>,
-    alpn: &[u8],
+    alpn: &[Vec<u8>],
 ) -> QuicClientConfig {
     let config = client_config(identity, expected, refused, alpn);
     QuicClientConfig::try_from(config).expect("the provider has the suite of Initial packets")
@@ -23,7 +23,7 @@ pub(crate) fn server(
     identity: &Identity,
     trust: &Arc<Trust>,
     refused: &Arc<RefusedKey>,
-    alpn: &[u8],
+    alpn: &[Vec<u8>],
 ) -> QuicServerConfig {
     let config = server_config(identity, trust, refused, alpn);
     QuicServerConfig::try_from(config).expect("the provider has the suite of Initial packets")
@@ -34,6 +34,12 @@ pub(crate) fn peer_key(conn: &noq_proto::Connection) -> Option<Fingerprint> {
     let identity = conn.crypto_session().peer_identity()?;
     let chain = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
     presented_key(&chain)
+}
+
+/// The ALPN name that both ends have agreed on, once the handshake has got so far.
+pub(crate) fn agreed(conn: &noq_proto::Connection) -> Option<Vec<u8>> {
+    let data = conn.crypto_session().handshake_data()?;
+    data.downcast::<HandshakeData>().ok()?.protocol
 }
 
 /// Made from the node's key, so that a node that was started anew can tell the others that it knows

@@ -68,6 +68,8 @@ pub enum EndpointEvent {
         incoming: bool,
         /// What the end that connected wants of it.
         purpose: ConnectionPurpose,
+        /// The protocol version that both ends speak.
+        version: u16,
     },
     /// A handshake came to nothing. No session knew of it.
     Refused {

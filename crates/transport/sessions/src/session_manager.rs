@@ -23,13 +23,13 @@ use endpoint_set::{ConnectionKey, EndpointSet};
 pub use event::{PathTarget, SessionId, SessionManagerEvent, SocketId};
 use joining::Joining;
 use role::{Role, Roles, refused};
-use skyhaul_identity::{Fingerprint, Keying};
+use skyhaul_identity::Fingerprint;
 use skyhaul_transport::{
     DownReason, Estimate, PathEvent, PathId, PathOptions, Session, SessionConfig, take_in,
 };
 use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;
-use table::{HeldSession, SessionTable};
+use table::{Agreed, HeldSession, SessionTable};
 
 /// Endpoints and the sessions over their connections.
 pub struct SessionManager<C> {
@@ -241,19 +241,22 @@ impl<C: Endpoint> SessionManager<C> {
             while let Some(event) = self.endpoints.poll_event(socket) {
                 let key = |connection| ConnectionKey { socket, connection };
                 match event {
-                    EndpointEvent::Ready { id, peer, keying, incoming, purpose } => match purpose {
-                        ConnectionPurpose::JoinSession => {
-                            self.begin_join(now, key(id), peer, keying);
+                    EndpointEvent::Ready { id, peer, keying, incoming, purpose, version } => {
+                        let agreed = Agreed { peer, keying, version };
+                        match purpose {
+                            ConnectionPurpose::JoinSession => {
+                                self.begin_join(now, key(id), agreed);
+                            }
+                            ConnectionPurpose::NewSession => {
+                                let id = self.begin_session(key(id), agreed);
+                                self.events.push_back(SessionManagerEvent::Connected {
+                                    id,
+                                    fingerprint: peer,
+                                    incoming,
+                                });
+                            }
                         }
-                        ConnectionPurpose::NewSession => {
-                            let id = self.begin_session(key(id), peer, keying);
-                            self.events.push_back(SessionManagerEvent::Connected {
-                                id,
-                                fingerprint: peer,
-                                incoming,
-                            });
-                        }
-                    },
+                    }
                     EndpointEvent::Refused { id, remote, fingerprint, reason } => {
                         let role = id.and_then(|id| self.roles.take(key(id)));
                         self.events.extend(refused(role, remote, fingerprint, reason));
@@ -265,23 +268,19 @@ impl<C: Endpoint> SessionManager<C> {
     }
 
     /// The first connection of a session is up.
-    fn begin_session(
-        &mut self,
-        key: ConnectionKey,
-        peer: Fingerprint,
-        keying: Keying,
-    ) -> SessionId {
+    fn begin_session(&mut self, key: ConnectionKey, agreed: Agreed) -> SessionId {
         let id = self.roles.opening(key).unwrap_or_else(|| self.sessions.new_id());
-        let held = HeldSession::new(self.session_config.clone(), key, peer, keying);
+        let held = HeldSession::new(self.session_config.clone(), key, agreed);
         self.sessions.insert(id, held);
         self.roles.set(key, Role::Member(id, PathId(0)));
         id
     }
 
     /// A connection for one more path is up.
-    fn begin_join(&mut self, now: Instant, key: ConnectionKey, peer: Fingerprint, keying: Keying) {
-        let joining = self.roles.take_joining(key).unwrap_or_else(|| Joining::accepting(peer));
-        let progress = joining.begin(now, keying, self.endpoints.connection(key), &self.sessions);
+    fn begin_join(&mut self, now: Instant, key: ConnectionKey, agreed: Agreed) {
+        let accepting = || Joining::accepting(agreed.peer);
+        let joining = self.roles.take_joining(key).unwrap_or_else(accepting);
+        let progress = joining.begin(now, agreed, self.endpoints.connection(key), &self.sessions);
         self.events.extend(self.roles.keep(key, progress, &mut self.sessions));
     }
 

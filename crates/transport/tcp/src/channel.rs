@@ -1,6 +1,5 @@
 //! TLS over the byte stream: the handshake, encryption and decryption.
 
-use crate::config::ALPN_PREFIX;
 use crate::terms::Terms;
 use crate::wire::FrameReader;
 use bytes::{BufMut as _, BytesMut};
@@ -30,7 +29,7 @@ impl Channel {
     /// Calls the node whose key is `expected`.
     pub(crate) fn call(terms: &Terms, expected: Fingerprint) -> Result<Self, Error> {
         let refused = Arc::default();
-        let config = client_config(&terms.identity, expected, &refused, &terms.alpn);
+        let config = client_config(&terms.identity, expected, &refused, &terms.versions.names());
         let name = ServerName::try_from(SERVER_NAME).expect("a valid name");
         let connection = ClientConnection::new(Arc::new(config), name)?;
         Ok(Self { stage: talking(connection.into()), refused, other_version: None })
@@ -76,10 +75,10 @@ impl Channel {
             Ok(None) => return Ok(()),
             Ok(Some(accepted)) => {
                 let offered = accepted.client_hello().alpn().into_iter().flatten();
-                self.other_version = other_version(offered, &terms.alpn);
-                let alpn =
-                    self.other_version.as_ref().map_or(&terms.alpn[..], |name| name.as_bytes());
-                let config = server_config(&terms.identity, &terms.trust, &self.refused, alpn);
+                self.other_version = terms.versions.other(offered);
+                let other = self.other_version.as_ref().map(|name| vec![name.clone().into_bytes()]);
+                let alpn = other.unwrap_or_else(|| terms.versions.names());
+                let config = server_config(&terms.identity, &terms.trust, &self.refused, &alpn);
                 accepted.into_connection(Arc::new(config))
             }
             Err(alerted) => Err(alerted),
@@ -143,7 +142,7 @@ impl Channel {
     }
 
     /// The protocol name of a caller that speaks another version. It is let in as far as the
-    /// handshake goes, because only then can it be told which version is spoken here.
+    /// handshake goes, because only then can it be told which versions are spoken here.
     pub(crate) fn other_version(&self) -> Option<&str> {
         self.other_version.as_deref()
     }
@@ -190,16 +189,6 @@ fn process(connection: &mut Connection, clear: &mut FrameReader) -> Result<Progr
         reader.consume(taken);
     }
     Ok(if state?.peer_has_closed() { Progress::Ended } else { Progress::Open })
-}
-
-/// A caller's protocol name of another version, where it offers no `ours`.
-fn other_version<'a>(offered: impl Iterator<Item = &'a [u8]>, ours: &[u8]) -> Option<String> {
-    let offered: Vec<&[u8]> = offered.collect();
-    if offered.contains(&ours) {
-        return None;
-    }
-    let name = offered.into_iter().find(|name| name.starts_with(ALPN_PREFIX.as_bytes()))?;
-    core::str::from_utf8(name).map(|name| skyhaul_units::printable(name, name.len())).ok()
 }
 
 /// Not sent (no server name indication), but the TLS library wants one.

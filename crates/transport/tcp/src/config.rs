@@ -2,7 +2,7 @@
 
 use skyhaul_identity::{Fingerprint, Identity};
 use skyhaul_sessions::admission::SETUP_MAX;
-use skyhaul_transport::PROTOCOL_VERSION;
+use skyhaul_transport::ProtocolVersions;
 use skyhaul_units::{ByteCount, Duration};
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ pub struct TlsEndpointConfig {
     pub trusted: BTreeSet<Fingerprint>,
     /// For every path.
     pub path: TlsPathConfig,
-    /// Wire protocol version; [`PROTOCOL_VERSION`].
-    pub version: u16,
+    /// The protocol versions that it speaks; [`ProtocolVersions::OURS`].
+    pub versions: ProtocolVersions,
 }
 
 impl TlsEndpointConfig {
@@ -26,17 +26,10 @@ impl TlsEndpointConfig {
             identity,
             trusted: BTreeSet::new(),
             path: TlsPathConfig::default(),
-            version: PROTOCOL_VERSION,
+            versions: ProtocolVersions::OURS,
         }
     }
-
-    pub(crate) fn alpn(&self) -> Vec<u8> {
-        format!("{ALPN_PREFIX}{}", self.version).into_bytes()
-    }
 }
-
-/// What the ALPN names of all versions begin with.
-pub(crate) const ALPN_PREFIX: &str = "skyhaul/";
 
 /// How to run a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

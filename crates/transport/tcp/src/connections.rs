@@ -191,7 +191,8 @@ fn ready(id: ConnectionId, held: &Held) -> Option<EndpointEvent> {
     let path = &held.path;
     let keying = Keying::derive(|out, label| path.export_keying_material(out, label, b"").is_ok())?;
     let (peer, purpose) = (path.lifecycle().peer()?, path.lifecycle().purpose());
-    Some(EndpointEvent::Ready { id, peer, keying, incoming: held.incoming, purpose })
+    let (incoming, version) = (held.incoming, path.lifecycle().version()?);
+    Some(EndpointEvent::Ready { id, peer, keying, incoming, purpose, version })
 }
 
 fn refused(id: ConnectionId, held: &Held, reason: Refusal) -> EndpointEvent {

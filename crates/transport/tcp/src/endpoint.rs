@@ -24,7 +24,7 @@ impl TlsEndpoint {
     pub fn new(config: TlsEndpointConfig) -> Self {
         let trust = Arc::new(Trust::default());
         trust.accept(config.trusted.clone());
-        let terms = Terms { identity: config.identity.clone(), trust, alpn: config.alpn() };
+        let terms = Terms { identity: config.identity.clone(), trust, versions: config.versions };
         Self { config, terms, setups: Arc::default() }
     }
 

@@ -30,6 +30,7 @@ pub struct TcpLifecycle {
     /// Held while an incoming connection is being set up: the endpoint counts the references.
     setup: Option<Arc<()>>,
     purpose: ConnectionPurpose,
+    version: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -70,6 +71,7 @@ impl TcpLifecycle {
             refusal: None,
             setup: None,
             purpose: ConnectionPurpose::NewSession,
+            version: None,
         }
     }
 
@@ -133,9 +135,15 @@ impl TcpLifecycle {
         matches!(self.state, State::Over(_))
     }
 
-    /// TLS is set up.
-    pub(crate) fn on_established(&mut self) {
+    /// TLS is set up, and this protocol version agreed on.
+    pub(crate) fn on_established(&mut self, version: u16) {
         self.state = State::Greeting;
+        self.version = Some(version);
+    }
+
+    /// The protocol version that both ends speak, once TLS is set up.
+    pub const fn version(&self) -> Option<u16> {
+        self.version
     }
 
     /// The greeting of `peer` came. Only the end that connects decides what the path is for.

@@ -265,14 +265,15 @@ impl TcpPath {
         let terms = self.lifecycle.terms();
         if let Some(theirs) = self.stream.channel().other_version() {
             let refusal = refusal::of_version(terms, theirs);
-            let ours = refusal::name(&terms.alpn);
+            let ours = terms.versions.text();
             self.stream.close(CLOSE_VERSION, &ours);
             return self.end(now, End::Refused(refusal));
         }
-        if self.stream.channel().alpn() != Some(&terms.alpn) {
+        let agreed = self.stream.channel().alpn();
+        let Some(version) = agreed.and_then(|name| terms.versions.of_name(name)) else {
             return self.fail(now, "no application protocol was agreed on");
-        }
-        self.lifecycle.on_established();
+        };
+        self.lifecycle.on_established(version);
         TcpFrame::Greeting { purpose: self.lifecycle.purpose() }.encode(self.stream.clear());
         self.stream.seal();
         self.pulse.sent(now);

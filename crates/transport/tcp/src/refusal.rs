@@ -25,12 +25,7 @@ pub(crate) fn of_error(error: &Error, refused: Option<Fingerprint>, terms: &Path
 
 /// The two ends speak different versions.
 pub(crate) fn of_version(terms: &PathTerms, theirs: &str) -> Refusal {
-    Refusal::Version { ours: name(&terms.alpn), theirs: shortened(theirs) }
-}
-
-/// A protocol name as text.
-pub(crate) fn name(alpn: &[u8]) -> String {
-    shortened(&String::from_utf8_lossy(alpn))
+    Refusal::Version { ours: terms.versions.text(), theirs: shortened(theirs) }
 }
 
 /// What is kept of a text that the far end may have had a hand in.

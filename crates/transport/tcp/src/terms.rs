@@ -1,6 +1,7 @@
 //! What a node brings to a handshake, and what a path keeps of it to explain a refusal.
 
 use skyhaul_identity::{Fingerprint, Identity, Trust};
+use skyhaul_transport::ProtocolVersions;
 use std::sync::Arc;
 
 /// This node's side of every handshake.
@@ -8,14 +9,14 @@ use std::sync::Arc;
 pub(crate) struct Terms {
     pub(crate) identity: Identity,
     pub(crate) trust: Arc<Trust>,
-    /// The protocol name of the version spoken here.
-    pub(crate) alpn: Vec<u8>,
+    /// The versions spoken here.
+    pub(crate) versions: ProtocolVersions,
 }
 
 impl Terms {
     /// For one path. `expected` is the key that the far end must have, on connections opened here.
     pub(crate) fn of_path(&self, expected: Option<Fingerprint>) -> PathTerms {
-        PathTerms { ours: self.identity.fingerprint(), expected, alpn: self.alpn.clone() }
+        PathTerms { ours: self.identity.fingerprint(), expected, versions: self.versions }
     }
 }
 
@@ -25,7 +26,7 @@ pub(crate) struct PathTerms {
     pub(crate) ours: Fingerprint,
     /// The key that the far end must have, on connections opened here.
     pub(crate) expected: Option<Fingerprint>,
-    pub(crate) alpn: Vec<u8>,
+    pub(crate) versions: ProtocolVersions,
 }
 
 impl PathTerms {

@@ -54,4 +54,4 @@ pub use session::{
 };
 pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use stats::{ReceivedStats, SentStats, Stats};
-pub use wire::{Custody, PROTOCOL_VERSION, RefusalCause, Resume, SPOOLS_MAX};
+pub use wire::{Custody, PROTOCOL_VERSION, ProtocolVersions, RefusalCause, Resume, SPOOLS_MAX};

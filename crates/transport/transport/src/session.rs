@@ -74,9 +74,10 @@ impl Session {
 
     /// Introduces this end. Blocks are received from then on.
     pub fn open(&mut self, opening: Opening) {
-        let Multipath { sender, receiver, events, .. } = &mut self.multipath;
+        let Multipath { paths, sender, receiver, events, .. } = &mut self.multipath;
         sender.flow_base = opening.flow_base;
-        let (resume, greeted) = self.control.open(opening, receiver.window().as_u64());
+        let window = receiver.window().as_u64();
+        let (resume, greeted) = self.control.open(opening, window, paths.version());
         receiver.open(resume);
         if let Some(event) = greeted {
             events.push(event);

@@ -8,6 +8,7 @@ mod control;
 mod datagram;
 mod report;
 mod varint;
+mod version;
 
 pub(crate) use control::MESSAGE_MAX;
 pub use control::{
@@ -22,10 +23,7 @@ pub use report::{
     Report,
 };
 pub(crate) use varint::{Reader, put_varint};
-
-/// The version of these messages. A far end with another is refused by name in the QUIC handshake
-/// (ALPN `skyhaul/1`) and again by the first control message.
-pub const PROTOCOL_VERSION: u16 = 1;
+pub use version::{PROTOCOL_VERSION, ProtocolVersions};
 
 /// Why a message was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,12 +35,13 @@ pub enum WireError {
     #[error("`{0}` has a value it cannot have")]
     Invalid(&'static str),
     /// The type byte is not one of this version's.
-    #[error("message type {0:#04x} is not known in version 1")]
+    #[error("message type {0:#04x} is not known")]
     UnknownType(u8),
-    /// The greeting is of another version; nothing after the version number was read.
+    /// The greeting is of another version than the handshake agreed on; nothing after the version
+    /// number was read.
     #[error(
-        "the far end speaks version {0} of the session protocol, this end version 1; upgrade the \
-        older one"
+        "the far end speaks version {0} of the session protocol, and the handshake agreed on \
+        another one; install the same release on both"
     )]
     OtherVersion(u16),
 }

@@ -191,7 +191,7 @@ impl Worker {
 
     fn pass_on(&mut self, now: Instant, event: EndpointEvent) -> Result<(), Gone> {
         let event = match event {
-            EndpointEvent::Ready { id: inner, peer, keying, incoming, purpose } => {
+            EndpointEvent::Ready { id: inner, peer, keying, incoming, purpose, version } => {
                 let id = match self.connections.members.get(&inner) {
                     Some(member) => member.id,
                     None => {
@@ -201,7 +201,7 @@ impl Worker {
                         id
                     }
                 };
-                EndpointEvent::Ready { id, peer, keying, incoming, purpose }
+                EndpointEvent::Ready { id, peer, keying, incoming, purpose, version }
             }
             EndpointEvent::Refused { id, remote, fingerprint, reason } => {
                 let member = id.and_then(|inner| self.connections.remove(inner));

@@ -56,7 +56,8 @@ impl Handshakes {
         expected: Fingerprint,
         feed: &Feed,
     ) -> ClientConfig {
-        let crypto = tls::client(&config.identity, expected, &self.refused, &config.alpn());
+        let crypto =
+            tls::client(&config.identity, expected, &self.refused, &config.versions.names());
         let mut client = ClientConfig::new(Arc::new(crypto));
         client.transport_config(config.path.transport(feed));
         client
@@ -72,14 +73,16 @@ impl Handshakes {
         let mut server = self.server.clone()?;
         server.transport_config(config.path.transport(feed));
         if let Some(alpn) = other_version {
-            let crypto = tls::server(&config.identity, &self.trust, &self.refused, alpn.as_bytes());
+            let alpn = [alpn.as_bytes().to_vec()];
+            let crypto = tls::server(&config.identity, &self.trust, &self.refused, &alpn);
             server.crypto = Arc::new(crypto);
         }
         Some(Arc::new(server))
     }
 
     fn server_config(&self, config: &EndpointConfig) -> ServerConfig {
-        let crypto = tls::server(&config.identity, &self.trust, &self.refused, &config.alpn());
+        let alpn = config.versions.names();
+        let crypto = tls::server(&config.identity, &self.trust, &self.refused, &alpn);
         let mut server = ServerConfig::with_crypto(Arc::new(crypto));
         let mut no_tokens = ValidationTokenConfig::default();
         no_tokens.sent(0);
@@ -94,16 +97,12 @@ impl Handshakes {
 }
 
 /// The protocol name of an incoming connection that speaks another version. Its handshake goes on
-/// as far as it can, because only then can it be told which version is spoken here (RFC 9001 4.8:
+/// as far as it can, because only then can it be told which versions are spoken here (RFC 9001 4.8:
 /// an alert says no more than "no common protocol").
 pub(super) fn other_version(config: &EndpointConfig, incoming: &Incoming) -> Option<String> {
     let hello = incoming.decrypt()?;
     let offered: Vec<_> = hello.alpns()?.filter_map(Result::ok).collect();
-    if offered.iter().any(|name| name[..] == config.alpn()[..]) {
-        return None;
-    }
-    let name = offered.iter().find(|name| name.starts_with(ALPN_PREFIX.as_bytes()))?;
-    core::str::from_utf8(name).map(|name| skyhaul_units::printable(name, name.len())).ok()
+    config.versions.other(offered.iter().map(|name| &name[..]))
 }
 
 /// Datagrams of an incoming connection kept before it is accepted, which happens at once.

@@ -97,10 +97,9 @@ impl HeldConnection {
                 let Origin::FarEnd { other_version: Some(theirs) } = &self.origin else {
                     return None;
                 };
-                let alpn = config.alpn();
-                let ours = String::from_utf8_lossy(&alpn).into_owned();
+                let ours = config.versions.text();
+                self.path.close_for_version(now, ours.as_bytes());
                 let reason = Refusal::Version { ours, theirs: theirs.clone() };
-                self.path.close_for_version(now, &alpn);
                 self.stage = Stage::Over;
                 Some(self.refused(peer, reason))
             }
@@ -113,7 +112,11 @@ impl HeldConnection {
                 })
                 .expect("TLS 1.3 exports keys of any length once it is set up");
                 let (incoming, purpose) = (self.is_incoming(), self.path.purpose());
-                Some(EndpointEvent::Ready { id: self.id, peer, keying, incoming, purpose })
+                let agreed = tls::agreed(self.path.connection());
+                let version = agreed.and_then(|name| config.versions.of_name(&name));
+                let version = version.expect("both ends of TLS have one of the names offered");
+                let id = self.id;
+                Some(EndpointEvent::Ready { id, peer, keying, incoming, purpose, version })
             }
             Notice::Over(error) => match core::mem::replace(&mut self.stage, Stage::Over) {
                 Stage::Over => None,
@@ -127,7 +130,9 @@ impl HeldConnection {
                         }
                         (Some(_), Origin::FarEnd { .. }) => Refusal::UntrustedKey,
                         (None, Origin::FarEnd { .. }) if is_withdrawn(&error) => Refusal::Withdrawn,
-                        (None, _) => refusal(&error, config.identity.fingerprint(), &config.alpn()),
+                        (None, _) => {
+                            refusal(&error, config.identity.fingerprint(), config.versions)
+                        }
                     };
                     Some(self.refused(refused_key.or(peer), reason))
                 }

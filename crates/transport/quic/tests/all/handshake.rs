@@ -6,7 +6,7 @@ use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 use skyhaul_quic::Refusal;
 use skyhaul_sessions::admission::{ADDRESS_MAX, SETUP_MAX};
 use skyhaul_sessions::{EndpointEvent, ReceivedDatagram};
-use skyhaul_transport::{DownReason, Path};
+use skyhaul_transport::{DownReason, Path, ProtocolVersions};
 use skyhaul_units::{Duration, Instant};
 use std::net::SocketAddr;
 
@@ -91,14 +91,20 @@ fn trust_can_be_given_while_running() {
 
 #[test]
 fn a_node_of_another_version_is_told_both_versions() {
-    for version in [[1, 2], [2, 1]] {
+    let (old, new) = (ProtocolVersions::new(1, 2), ProtocolVersions::new(3, 4));
+    for versions in [[old, new], [new, old]] {
         for percent in [0, 10] {
-            let mut world = World::new(&Options { version, ..Options::lossy(percent, 160) });
+            let mut world = World::new(&Options { versions, ..Options::lossy(percent, 160) });
             world.run(Duration::from_secs(20));
-            let name = |node: usize| format!("skyhaul/{}", version[node]);
+            let ours = |node: usize| versions[node].text();
+            // The called end is told what the caller offers first.
+            let first = versions[CLIENT].names()[0].clone();
+            let theirs = [ours(SERVER), String::from_utf8(first).unwrap()];
             for node in [CLIENT, SERVER] {
                 let (reason, _) = refusal(&world, node);
-                assert_eq!(*reason, Refusal::Version { ours: name(node), theirs: name(1 - node) });
+                let (ours, theirs) = (ours(node), theirs[node].clone());
+                assert_eq!(*reason, Refusal::Version { ours, theirs });
+                assert!(reason.to_string().contains("install the same release on both"));
             }
         }
     }

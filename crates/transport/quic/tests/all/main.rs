@@ -9,3 +9,4 @@ mod joining;
 mod nodes;
 mod pair;
 mod traffic;
+mod versions;

@@ -9,7 +9,7 @@ use skyhaul_sessions::{
     PathTarget, ReceivedDatagram, SessionId, SessionManagerEvent, SocketId, Transmit,
 };
 use skyhaul_transport::{
-    Block, DownReason, Event, FlowId, Opening, PathId, PathOptions, SessionConfig,
+    Block, DownReason, Event, FlowId, Opening, PathId, PathOptions, ProtocolVersions, SessionConfig,
 };
 use skyhaul_units::{Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,20 +88,23 @@ fn epoch() -> std::time::Instant {
     *EPOCH.get_or_init(std::time::Instant::now)
 }
 
-fn endpoint(key: u8, seed: u8, listen: bool) -> QuicEndpoint {
+fn endpoint(key: u8, seed: u8, listen: bool, versions: ProtocolVersions) -> QuicEndpoint {
     let mut config =
         EndpointConfig::new(identity(key), PathConfig::over(Rate::from_mbps(50)), epoch());
     config.listen = listen;
     config.trusted = BTreeSet::from([identity(1).fingerprint(), identity(3).fingerprint()]);
     config.rng_seed = Some([seed; 32]);
+    config.versions = versions;
     QuicEndpoint::new(config).unwrap()
 }
 
-fn node(key: u8, listen: bool) -> Node {
-    let mut manager =
-        SessionManager::new(endpoint(key, key * 10, listen), SessionConfig::default());
+/// The end with a key. Its random numbers begin with `seed`.
+fn node(key: u8, seed: u8, versions: ProtocolVersions) -> Node {
+    let first = endpoint(key, seed, key == 2, versions);
+    let mut manager = SessionManager::new(first, SessionConfig::default());
     for socket in 1..SOCKETS {
-        manager.add_endpoint(endpoint(key, key * 10 + u8::try_from(socket).unwrap(), listen));
+        let seed = seed + u8::try_from(socket).unwrap();
+        manager.add_endpoint(endpoint(key, seed, key == 2, versions));
     }
     Node {
         manager,
@@ -128,26 +131,54 @@ impl World {
 
     /// The same over lines of this delay that lose so many thousandths.
     pub fn over(bare: u8, one_way: Duration, loss: u64) -> Self {
-        let mut world = Self {
+        let ours = ProtocolVersions::OURS;
+        let mut world =
+            Self { bare: endpoint(bare, 77, false, ours), one_way, loss, ..Self::apart([ours; 2]) };
+        world.call();
+        world
+    }
+
+    /// A session of ends that speak these versions.
+    pub fn speaking(versions: [ProtocolVersions; 2]) -> Self {
+        let mut world = Self::apart(versions);
+        world.call();
+        world
+    }
+
+    /// Two ends that have not met.
+    fn apart(versions: [ProtocolVersions; 2]) -> Self {
+        Self {
             now: Instant::ZERO,
-            nodes: [node(1, false), node(2, true)],
-            bare: endpoint(bare, 77, false),
+            nodes: [node(1, 10, versions[CALLER]), node(2, 20, versions[CALLED])],
+            bare: endpoint(1, 77, false, ProtocolVersions::OURS),
             cut: BTreeSet::new(),
             largest: BTreeMap::new(),
             sent: [0; 2],
             flying: BTreeMap::new(),
             order: 0,
-            one_way,
-            loss,
+            one_way: Duration::from_millis(20),
+            loss: 0,
             random: 0x5379_6861_756c,
             still: 0,
-        };
+        }
+    }
+
+    /// An end is stopped, and another program with its key takes its place; the caller calls.
+    pub fn replace(&mut self, index: usize, versions: ProtocolVersions) {
+        let key = u8::try_from(index).unwrap() + 1;
+        let new = node(key, key * 10 + 100, versions);
+        let old = std::mem::replace(&mut self.nodes[index], new);
+        self.nodes[index].received = old.received;
+        self.nodes.iter_mut().for_each(|node| node.session = None);
+        self.nodes.iter_mut().for_each(|node| node.up.clear());
+        self.call();
+    }
+
+    fn call(&mut self) {
         let called = identity(2).fingerprint();
-        world.nodes[CALLER].manager.connect(world.now, address(CALLED, 0), called).unwrap();
-        let up =
-            world.run(120, |world| world.nodes.iter().all(|node| node.up.contains(&PathId(0))));
+        self.nodes[CALLER].manager.connect(self.now, address(CALLED, 0), called).unwrap();
+        let up = self.run(120, |world| world.nodes.iter().all(|node| node.up.contains(&PathId(0))));
         assert!(up, "no session");
-        world
     }
 
     /// The caller joins over one more line.

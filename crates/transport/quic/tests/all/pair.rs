@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
 use skyhaul_sessions::{ConnectionId, EndpointEvent, ReceivedDatagram};
-use skyhaul_transport::{Path, PathEvent, Token};
+use skyhaul_transport::{Path, PathEvent, ProtocolVersions, Token};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub struct Options {
     /// What the server declares, where it is something else.
     pub answering: Option<Rate>,
     pub seed: u64,
-    pub version: [u16; 2],
+    pub versions: [ProtocolVersions; 2],
     pub setup_copies: u8,
     /// The client expects this key's owner instead of the server.
     pub expected: Option<u8>,
@@ -53,7 +53,7 @@ impl Default for Options {
             declared: rate,
             answering: None,
             seed: 1,
-            version: [1, 1],
+            versions: [ProtocolVersions::OURS; 2],
             setup_copies: 3,
             expected: None,
             trusted: None,
@@ -189,7 +189,7 @@ pub fn config(options: &Options, node: usize) -> EndpointConfig {
     config.trusted = BTreeSet::from([identity(trusted).fingerprint()]);
     config.listen = node == SERVER;
     config.rng_seed = Some([own; 32]);
-    config.version = options.version[node];
+    config.versions = options.versions[node];
     config
 }
 

@@ -11,17 +11,19 @@
 //! connections can make it.
 
 use super::event::{SessionId, SessionManagerEvent};
-use super::table::{HeldSession, SessionTable};
+use super::table::{Agreed, HeldSession, SessionTable};
 use core::net::SocketAddr;
 use skyhaul_identity::{Fingerprint, Keying, ProvenBy};
 use skyhaul_transport::wire::{Control, ControlReader};
-use skyhaul_transport::{Path, PathEvent, PathId, PathOptions};
+use skyhaul_transport::{PROTOCOL_VERSION, Path, PathEvent, PathId, PathOptions};
 use skyhaul_units::{Duration, Instant};
 
 /// A connection on its way into a session.
 pub(super) struct Joining {
     side: Side,
     reader: ControlReader,
+    /// What both ends of the connection speak.
+    version: u16,
     /// Control bytes still to be sent.
     unsent: Vec<u8>,
     payload: usize,
@@ -62,7 +64,14 @@ impl Joining {
     }
 
     fn new(side: Side) -> Self {
-        Self { side, reader: ControlReader::default(), unsent: Vec::new(), payload: 0, began: None }
+        Self {
+            side,
+            reader: ControlReader::default(),
+            unsent: Vec::new(),
+            payload: 0,
+            began: None,
+            version: PROTOCOL_VERSION,
+        }
     }
 
     pub(super) const fn has_begun(&self) -> bool {
@@ -83,10 +92,12 @@ impl Joining {
     pub(super) fn begin(
         mut self,
         now: Instant,
-        keying: Keying,
+        agreed: Agreed,
         connection: Option<&mut dyn Path>,
         sessions: &SessionTable,
     ) -> JoinProgress {
+        let Agreed { keying, version, .. } = agreed;
+        self.reader = ControlReader::of(version);
         if let Side::Connecting { session, path, .. } = self.side {
             let Some(held) = sessions.get(session) else {
                 if let Some(connection) = connection {
@@ -95,9 +106,10 @@ impl Joining {
                 return JoinProgress::Failed(self.refused("the session has ended".to_owned()));
             };
             let proof = keying.prove(&held.keying, path.0, ProvenBy::Connecting);
-            self.unsent = Control::Join { path: path.0, proof }.encode();
+            self.unsent = Control::Join { path: path.0, proof }.encode_in(version);
         }
         self.began = Some((now, keying));
+        self.version = version;
         JoinProgress::Waiting(self)
     }
 
@@ -176,7 +188,10 @@ impl Joining {
                 if let Some((_, keying)) = &self.began {
                     let proof = keying.prove(&held.keying, path.0, ProvenBy::Accepting);
                     // A stream on which nothing was sent takes so few bytes whole.
-                    connection.send_control(now, &Control::Join { path: path.0, proof }.encode());
+                    connection.send_control(
+                        now,
+                        &Control::Join { path: path.0, proof }.encode_in(self.version),
+                    );
                 }
                 PathOptions::default()
             }

@@ -12,6 +12,14 @@ use std::collections::BTreeMap;
 /// than the room of all paths, so that only a fault reaches it.
 const ROUNDS_MAX: usize = 1 << 14;
 
+/// What the two ends of a connection have agreed on when it is up.
+pub(super) struct Agreed {
+    pub(super) peer: Fingerprint,
+    pub(super) keying: Keying,
+    /// The protocol version.
+    pub(super) version: u16,
+}
+
 /// Sessions by their ids.
 #[derive(Default)]
 pub(super) struct SessionTable {
@@ -87,13 +95,9 @@ pub(super) struct HeldSession {
 
 impl HeldSession {
     /// A session whose first path is the connection `key` with `peer`.
-    pub(super) fn new(
-        config: SessionConfig,
-        key: ConnectionKey,
-        peer: Fingerprint,
-        keying: Keying,
-    ) -> Self {
-        let mut session = Session::new(config);
+    pub(super) fn new(config: SessionConfig, key: ConnectionKey, agreed: Agreed) -> Self {
+        let Agreed { peer, keying, version } = agreed;
+        let mut session = Session::new(SessionConfig { version, ..config });
         session.add_path(PathId(0), PathOptions::default());
         Self { session, paths: BTreeMap::from([(PathId(0), key)]), keying, peer, next_path: 1 }
     }

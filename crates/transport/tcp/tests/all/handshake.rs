@@ -6,7 +6,7 @@ use skyhaul_identity::Refusal;
 use skyhaul_sessions::Endpoint;
 use skyhaul_sessions::admission::{ADDRESS_MAX, CALLS_MAX, SETUP_MAX};
 use skyhaul_tcp::{TlsConnections, TlsPathConfig};
-use skyhaul_transport::{DownReason, Path, PathEvent};
+use skyhaul_transport::{DownReason, Path, PathEvent, ProtocolVersions};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 fn refused(options: &Options) -> (World, [Refusal; 2]) {
@@ -66,11 +66,27 @@ fn trust_can_be_given_while_running() {
 
 #[test]
 fn a_node_of_another_version_is_told_both_versions() {
-    for version in [[1, 2], [2, 1]] {
-        let (_, reasons) = refused(&Options { version, ..Options::default() });
-        let name = |end: usize| format!("skyhaul/{}", version[end]);
+    let (old, new) = (ProtocolVersions::new(1, 2), ProtocolVersions::new(3, 4));
+    for versions in [[old, new], [new, old]] {
+        let (_, reasons) = refused(&Options { versions, ..Options::default() });
+        // The called end is told what the caller offers first.
+        let first = String::from_utf8(versions[CLIENT].names()[0].clone()).unwrap();
+        let theirs = [versions[SERVER].text(), first];
         for end in [CLIENT, SERVER] {
-            assert_eq!(reasons[end], Refusal::Version { ours: name(end), theirs: name(1 - end) });
+            let (ours, theirs) = (versions[end].text(), theirs[end].clone());
+            assert_eq!(reasons[end], Refusal::Version { ours, theirs });
+        }
+    }
+}
+
+#[test]
+fn the_newest_version_that_both_ends_speak_is_agreed_on() {
+    let (old, new) = (ProtocolVersions::new(1, 1), ProtocolVersions::new(1, 2));
+    for (versions, agreed) in [([old, old], 1), ([old, new], 1), ([new, old], 1), ([new, new], 2)] {
+        let mut world = World::new(&Options { versions, ..Options::default() });
+        world.run(Duration::from_secs(1));
+        for end in [CLIENT, SERVER] {
+            assert_eq!(world.paths[end].lifecycle().version(), Some(agreed), "{versions:?}");
         }
     }
 }

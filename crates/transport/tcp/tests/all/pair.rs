@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use skyhaul_identity::Identity;
 use skyhaul_tcp::{TcpPath, TlsEndpoint, TlsEndpointConfig, TlsPathConfig};
-use skyhaul_transport::{DownReason, Path, PathEvent, Token};
+use skyhaul_transport::{DownReason, Path, PathEvent, ProtocolVersions, Token};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ pub struct Options {
     /// One piece in so many is repaired for one and a half round trips; 0: none is.
     pub stall_one_in: u64,
     pub seed: u64,
-    pub version: [u16; 2],
+    pub versions: [ProtocolVersions; 2],
     /// The client expects this key's owner instead of the server.
     pub expected: Option<u8>,
     /// The server trusts this key's owner instead of the client.
@@ -47,7 +47,7 @@ impl Default for Options {
             piece: 9_000,
             stall_one_in: 0,
             seed: 1,
-            version: [1, 1],
+            versions: [ProtocolVersions::OURS; 2],
             expected: None,
             trusted: None,
             path: TlsPathConfig::default(),
@@ -179,7 +179,7 @@ pub fn identity(node: u8) -> Identity {
 pub fn endpoint(options: &Options, node: usize) -> TlsEndpoint {
     let mut config = TlsEndpointConfig::new(identity(u8::try_from(node).unwrap()));
     config.path = options.path;
-    config.version = options.version[node];
+    config.versions = options.versions[node];
     config.trusted.insert(identity(options.trusted.unwrap_or(0)).fingerprint());
     TlsEndpoint::new(config)
 }

@@ -101,7 +101,7 @@ const SILENCE_ALONE: Duration = Duration::from_secs(1);
 const ROUNDS_ALONE: u64 = 3;
 
 impl Attached {
-    pub fn new(options: PathOptions, goal: Goal) -> Self {
+    pub fn new(options: PathOptions, goal: Goal, version: u16) -> Self {
         Self {
             payload: None,
             options,
@@ -110,7 +110,7 @@ impl Attached {
             health: Health::default(),
             size: Size::default(),
             repair: PathRepair::new(goal),
-            control_in: ControlReader::default(),
+            control_in: ControlReader::of(version),
             stats: PathStats::default(),
             last: LastSent::default(),
             try_at: Instant::ZERO,

@@ -5,12 +5,14 @@ use crate::classes::ClassTree;
 use crate::path::{DownReason, PathId};
 use crate::repair::Goal;
 use crate::schedule::PolicyConfig;
-use crate::wire::Custody;
+use crate::wire::{Custody, PROTOCOL_VERSION};
 use skyhaul_units::{ByteCount, FlowId, Seq, SpoolIdentity, Utc};
 
 /// The configuration of a session.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
+    /// The protocol version that the handshake agreed on.
+    pub version: u16,
     /// The receive window: bytes of blocks received and not yet released by the application. At 300
     /// Mbit/s and 160 ms a round trip is 6 MB; a symbol that is lost five times in a row holds back
     /// five of them.
@@ -31,6 +33,7 @@ impl Default for SessionConfig {
     fn default() -> Self {
         let window = ByteCount::mib(64);
         Self {
+            version: PROTOCOL_VERSION,
             receive_window: window,
             send_buffer: window,
             utc_at_zero: Utc::default(),

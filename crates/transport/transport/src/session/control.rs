@@ -112,10 +112,16 @@ impl ControlStream {
 
     /// Introduces this end. Returns from where the far end's flows go on, and the event that the
     /// far end's hello becomes where it came before.
-    pub(super) fn open(&mut self, opening: Opening, window: u64) -> (Resume, Option<Event>) {
+    pub(super) fn open(
+        &mut self,
+        opening: Opening,
+        window: u64,
+        version: u16,
+    ) -> (Resume, Option<Event>) {
         let Opening { name, spool, custody, flow_base } = opening;
         let own = OwnSpool { spool, custody: custody.clone() };
-        self.hello = Control::Hello { name, window, flow_base, spool, custody }.encode();
+        let hello = Control::Hello { name, window, flow_base, spool, custody };
+        self.hello = hello.encode_in(version);
         self.bytes.extend(&self.hello);
         self.state.open(own)
     }

@@ -36,7 +36,7 @@ pub struct Multipath {
 impl Multipath {
     pub fn new(config: &SessionConfig) -> Self {
         Self {
-            paths: SessionPaths::new(config.repair),
+            paths: SessionPaths::new(config),
             sender: BlockSender::new(config),
             receiver: BlockReceiver::new(config.receive_window),
             events: Events::default(),

@@ -1,6 +1,7 @@
 //! The paths of a session, and which of them is best for what.
 
 use super::attached::{Attached, PathStatus};
+use super::config::SessionConfig;
 use super::health::UsablePaths;
 use super::hints::Beside;
 use super::reports::{REPORT_NEWS, REPORT_WAITING};
@@ -16,6 +17,8 @@ pub struct SessionPaths {
     pub(super) attached: BTreeMap<PathId, Attached>,
     /// Whether and how well losses are repaired by coding.
     repair: Option<Goal>,
+    /// The protocol version of all of them.
+    version: u16,
 }
 
 /// What a path may carry beside the others.
@@ -34,8 +37,9 @@ const PATHS_MAX: usize = 64;
 const COPY_PART: u64 = 32;
 
 impl SessionPaths {
-    pub(super) const fn new(repair: Option<Goal>) -> Self {
-        Self { attached: BTreeMap::new(), repair }
+    pub(super) const fn new(config: &SessionConfig) -> Self {
+        let SessionConfig { version, repair, .. } = *config;
+        Self { attached: BTreeMap::new(), repair, version }
     }
 
     /// Adds a path, or sets the options of one that is known. Returns whether the session has it.
@@ -43,8 +47,8 @@ impl SessionPaths {
         let fits = self.attached.len() < PATHS_MAX;
         if fits {
             let goal = self.repair.unwrap_or_default();
-            self.attached.entry(path).or_insert_with(|| Attached::new(options, goal)).options =
-                options;
+            let new = || Attached::new(options, goal, self.version);
+            self.attached.entry(path).or_insert_with(new).options = options;
         }
         fits
     }
@@ -52,6 +56,11 @@ impl SessionPaths {
     pub(super) fn usable_mut(&mut self) -> impl Iterator<Item = (PathId, &mut Attached)> {
         let usable = self.attached.iter_mut().filter(|(_, path)| path.is_usable());
         usable.map(|(id, path)| (*id, path))
+    }
+
+    /// The protocol version that both ends speak.
+    pub const fn version(&self) -> u16 {
+        self.version
     }
 
     /// Whether losses are repaired by coding.

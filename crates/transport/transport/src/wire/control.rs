@@ -95,9 +95,17 @@ impl Resume {
 }
 
 /// Gathers the control stream's bytes into messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ControlReader {
+    version: u16,
     buffer: Vec<u8>,
+}
+
+impl Default for ControlReader {
+    /// Of [`PROTOCOL_VERSION`].
+    fn default() -> Self {
+        Self::of(PROTOCOL_VERSION)
+    }
 }
 
 /// Spools of one far end that a greeting tells of: those from which data came last.
@@ -117,13 +125,18 @@ const APPLICATION: u8 = 0x05;
 const REASON_MAX: usize = 1024;
 
 impl Control {
-    /// The message with its length in front.
+    /// The message with its length in front, in [`PROTOCOL_VERSION`].
     pub fn encode(&self) -> Vec<u8> {
+        self.encode_in(PROTOCOL_VERSION)
+    }
+
+    /// The same, in the version that the handshake agreed on.
+    pub fn encode_in(&self, version: u16) -> Vec<u8> {
         let mut body = Vec::new();
         match self {
             Self::Hello { name, window, flow_base, spool, custody } => {
                 body.push(HELLO);
-                body.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+                body.extend_from_slice(&version.to_be_bytes());
                 put_text(&mut body, name, 255);
                 put_varint(&mut body, *window);
                 put_varint(&mut body, u64::from(flow_base.0));
@@ -134,7 +147,7 @@ impl Control {
             }
             Self::Join { path, proof } => {
                 body.push(JOIN);
-                body.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+                body.extend_from_slice(&version.to_be_bytes());
                 body.push(*path);
                 body.extend_from_slice(proof);
             }
@@ -158,11 +171,11 @@ impl Control {
         framed
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+    fn decode_in(bytes: &[u8], version: u16) -> Result<Self, WireError> {
         let mut reader = Reader(bytes);
         let message = match reader.uint(1, "type")? as u8 {
-            HELLO => hello(&mut reader)?,
-            JOIN => join(&mut reader)?,
+            HELLO => hello(&mut reader, version)?,
+            JOIN => join(&mut reader, version)?,
             RECEIPT => Self::Receipt {
                 flow: FlowId(reader.varint32("flow")?),
                 next: Seq(reader.varint("next")?),
@@ -179,6 +192,11 @@ impl Control {
 }
 
 impl ControlReader {
+    /// Of the version that the handshake agreed on.
+    pub const fn of(version: u16) -> Self {
+        Self { version, buffer: Vec::new() }
+    }
+
     /// Adds bytes that arrived.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
@@ -210,29 +228,27 @@ impl ControlReader {
             return Err(WireError::Invalid("message length"));
         }
         let Some(body) = rest.get(..len) else { return Ok(None) };
-        let message = Control::decode(body)?;
+        let message = Control::decode_in(body, self.version)?;
         self.buffer.drain(..4 + len);
         Ok(Some(message))
     }
 }
 
-fn version(reader: &mut Reader<'_>) -> Result<(), WireError> {
-    match reader.uint(2, "version")? as u16 {
-        PROTOCOL_VERSION => Ok(()),
-        other => Err(WireError::OtherVersion(other)),
-    }
+fn check_version(reader: &mut Reader<'_>, agreed: u16) -> Result<(), WireError> {
+    let found = reader.uint(2, "version")? as u16;
+    if found == agreed { Ok(()) } else { Err(WireError::OtherVersion(found)) }
 }
 
-fn join(reader: &mut Reader<'_>) -> Result<Control, WireError> {
-    version(reader)?;
+fn join(reader: &mut Reader<'_>, version: u16) -> Result<Control, WireError> {
+    check_version(reader, version)?;
     let path = reader.uint(1, "path")? as u8;
     let mut proof = [0; 32];
     proof.copy_from_slice(reader.take(32, "proof")?);
     Ok(Control::Join { path, proof })
 }
 
-fn hello(reader: &mut Reader<'_>) -> Result<Control, WireError> {
-    version(reader)?;
+fn hello(reader: &mut Reader<'_>, version: u16) -> Result<Control, WireError> {
+    check_version(reader, version)?;
     let name = text(reader, 255, "name")?;
     let window = reader.varint("window")?;
     let flow_base = FlowId(reader.varint32("flow base")?);
