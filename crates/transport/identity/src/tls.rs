@@ -44,9 +44,8 @@ impl RefusedKey {
     }
 }
 
-/// The configuration for connecting to the node whose key is `expected`, with the protocols `alpn`, of
-/// which the first one is preferred.
-/// A refused key is noted in `refused`.
+/// The configuration for connecting to the node whose key is `expected`, with the protocols `alpn`,
+/// of which the first one is preferred. A refused key is noted in `refused`.
 pub fn client_config(
     identity: &Identity,
     expected: Fingerprint,
@@ -69,8 +68,7 @@ pub fn client_config(
 }
 
 /// The configuration for accepting nodes whose keys are in `trust`, with the protocols `alpn`, of
-/// which the first one is preferred. A
-/// refused key is noted in `refused`.
+/// which the first one is preferred. A refused key is noted in `refused`.
 pub fn server_config(
     identity: &Identity,
     trust: &Arc<Trust>,

@@ -1,7 +1,7 @@
 //! What connections are set up with: keys, trust, protocol names, transport parameters.
 
 use crate::clock::TokenClock;
-use crate::config::{ALPN_PREFIX, EndpointConfig};
+use crate::config::EndpointConfig;
 use crate::feed::Feed;
 use crate::{Fingerprint, tls};
 use noq_proto::{ClientConfig, Incoming, ServerConfig, TimeSource, ValidationTokenConfig};

@@ -152,7 +152,7 @@ impl HeldConnection {
             }
             Stage::Handshake => {
                 let ours = config.identity.fingerprint();
-                let reason = refusal(&ConnectionError::LocallyClosed, ours, &[]);
+                let reason = refusal(&ConnectionError::LocallyClosed, ours, config.versions);
                 Some(self.refused(None, reason))
             }
         }
