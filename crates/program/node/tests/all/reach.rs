@@ -7,7 +7,7 @@ use skyhaul_node::fault::Responsible;
 use skyhaul_node::station::reach;
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
 use skyhaul_sessions::SessionManagerEvent;
-use skyhaul_transport::SessionConfig;
+use skyhaul_transport::{PROTOCOL_VERSION, ProtocolVersions, SessionConfig};
 use skyhaul_units::{ByteCount, Instant, Rate};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,7 +29,7 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
     let path = PathConfig::over(Rate::from_mbps(93));
     let mut config = EndpointConfig::new(centre.clone(), path, clock.std_start());
     config.listen = true;
-    config.version += 1;
+    config.versions = ProtocolVersions::new(PROTOCOL_VERSION + 1, PROTOCOL_VERSION + 1);
     config.trusted.insert(station.fingerprint());
     let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap();
