@@ -50,7 +50,8 @@ pub fn tls_path(input: &[u8]) {
         assert!(read_out(&mut stranger).is_none_or(|down| matches!(down, DownReason::Failed(_))));
     }
     let mut path = called(&station, &centre);
-    let config = client_config(&station, centre.fingerprint(), &Arc::default(), b"skyhaul/1");
+    let alpn = skyhaul_transport::ProtocolVersions::OURS.names();
+    let config = client_config(&station, centre.fingerprint(), &Arc::default(), &alpn);
     let name = ServerName::try_from("skyhaul").expect("a valid name");
     let mut far = ClientConnection::new(Arc::new(config), name).expect("a client");
     exchange(&mut far, &mut path);
