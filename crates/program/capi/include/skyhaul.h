@@ -2,15 +2,15 @@
 //
 // Who owns what:
 //   - What a function gives out through a `**out` argument is the caller's, until it goes back through the
-//     function that ends it: skyhaul_node_stop, skyhaul_session_close, skyhaul_sent_free, skyhaul_received_free. These
-//     take NULL, too. Nothing else of what is handed out is freed.
+//     function that ends it: skyhaul_node_stop, skyhaul_local_close, skyhaul_session_close, skyhaul_sent_free,
+//     skyhaul_received_free. These take NULL, too. Nothing else of what is handed out is freed.
 //   - What a function takes (texts, arrays, a block's bytes) is the caller's, is read before the function returns, and may
 //     be changed or freed then. Texts are UTF-8 and end with a zero.
 //   - Text is written into arrays of the caller, whose sizes are given; what does not fit is refused, not cut.
 //   - A session outlives nothing: end its blocks and itself before its node. After skyhaul_node_stop its sessions still
 //     have to be closed; they say SKYHAUL_CODE_CLOSED.
 //
-// Threads: any function may be called by any thread at any time, for the same object, too, but for the four that end an
+// Threads: any function may be called by any thread at any time, for the same object, too, but for the five that end an
 // object: nobody else may be using it then. A function that waits blocks its thread alone.
 //
 // Times to wait are in milliseconds: negative for as long as it takes, 0 to look without waiting.
@@ -76,6 +76,9 @@ typedef enum skyhaul_path_state {
   SKYHAUL_PATH_STATE_BLACK_HOLE = 6,
 } skyhaul_path_state;
 
+// This host's node, by its block service.
+typedef struct skyhaul_local skyhaul_local;
+
 // A node with its sockets.
 typedef struct skyhaul_node skyhaul_node;
 
@@ -123,6 +126,18 @@ typedef struct skyhaul_block {
   // Its class; NULL: the first.
   const char *class_name;
 } skyhaul_block;
+
+// A session to open through the block service of this host's node.
+typedef struct skyhaul_local_call {
+  // The socket file of the block service.
+  const char *socket;
+  // What this program calls itself.
+  const char *name;
+  // The name of the node's peer.
+  const char *peer;
+  // The name under which the program there listens.
+  const char *program;
+} skyhaul_local_call;
 
 // A class that shares the line with others.
 typedef struct skyhaul_class {
@@ -284,6 +299,51 @@ enum skyhaul_code skyhaul_key_generate(char *pem, size_t size);
 // enough.
 enum skyhaul_code skyhaul_key_fingerprint(const char *pem, char *fingerprint, size_t size);
 
+// Opens the block service at a socket file, for a program of this name.
+//
+// # Safety
+// `socket` and `name` are texts; `out` points to a place for a pointer.
+enum skyhaul_code skyhaul_local_open(const char *socket, const char *name, struct skyhaul_local **out);
+
+// Gives out a session with the program that listens as `program` at the node's peer of this name,
+// once it is open. While the line to the peer is down, it waits.
+//
+// # Safety
+// `node` is a local node; `peer` and `program` are texts; `out` points to a place for a pointer.
+enum skyhaul_code skyhaul_local_connect(const struct skyhaul_local *node,
+                                        const char *peer,
+                                        const char *program,
+                                        int64_t wait_ms,
+                                        struct skyhaul_session **out);
+
+// The same in one call, for a program that has one session: the session holds the local node.
+//
+// # Safety
+// `call` points to a call whose texts are what they say; `out` to a place for a pointer.
+enum skyhaul_code skyhaul_connect_local(const struct skyhaul_local_call *call,
+                                        int64_t wait_ms,
+                                        struct skyhaul_session **out);
+
+// Takes sessions of far programs under this program's name from now on.
+//
+// # Safety
+// `node` is a local node.
+enum skyhaul_code skyhaul_local_listen(const struct skyhaul_local *node);
+
+// Gives out the next session of a far program that called.
+//
+// # Safety
+// `node` is a local node; `out` points to a place for a pointer.
+enum skyhaul_code skyhaul_local_accept(const struct skyhaul_local *node,
+                                       int64_t wait_ms,
+                                       struct skyhaul_session **out);
+
+// Ends a local node at once, and its sessions with it.
+//
+// # Safety
+// `node` is NULL, or a local node that nobody else is using.
+void skyhaul_local_close(struct skyhaul_local *node);
+
 // Starts a node.
 //
 // # Safety
@@ -340,6 +400,14 @@ enum skyhaul_code skyhaul_session_send(const struct skyhaul_session *session,
 enum skyhaul_code skyhaul_session_recv(const struct skyhaul_session *session,
                                        int64_t wait_ms,
                                        struct skyhaul_received **out);
+
+// Writes a descriptor for poll(2) to `out`: it is readable when a block has arrived, the outcome of
+// a block is known, or the session has ended. skyhaul_session_recv makes it unreadable; where there
+// are more blocks it is readable again at once. It belongs to the session.
+//
+// # Safety
+// `session` is a session; `out` points to a place for a number.
+enum skyhaul_code skyhaul_session_descriptor(const struct skyhaul_session *session, int32_t *out);
 
 // Closes a session once the blocks that were handed over have met their fate. To know of it, wait
 // for their outcomes.

@@ -48,6 +48,17 @@ impl From<skyhaul::SessionError> for Fault {
     }
 }
 
+impl From<skyhaul::LocalError> for Fault {
+    fn from(error: skyhaul::LocalError) -> Self {
+        let code = match error {
+            skyhaul::LocalError::Socket { .. } | skyhaul::LocalError::Thread(_) => ErrorCode::Host,
+            skyhaul::LocalError::Refused(_) => ErrorCode::Closed,
+            skyhaul::LocalError::Name(_) => ErrorCode::Misused,
+        };
+        Self { code, sentence: error.to_string() }
+    }
+}
+
 impl From<skyhaul::StartError> for Fault {
     fn from(error: skyhaul::StartError) -> Self {
         let code = match error {

@@ -2,8 +2,8 @@
 //! `libskyhaul_c`.
 //!
 //! The header says who owns what; it is made of these sources. `examples/blocks.c` is a program of
-//! a page. What the calls mean is said at the crate `skyhaul`, of which this is a thin layer:
-//! [`node`] and [`session`] hold the calls, [`block`] and [`status`] what goes in and comes out,
+//! a page; `examples/local.c` goes through the block service of a node. What the calls mean is said at the crate `skyhaul`, of which this is a thin layer:
+//! [`node`], [`local`] and [`session`] hold the calls, [`block`] and [`status`] what goes in and comes out,
 //! `boundary` everything that is taken on trust from a caller in C.
 //!
 //! ```c
@@ -20,6 +20,7 @@ pub mod block;
 mod boundary;
 pub mod error;
 pub mod key;
+pub mod local;
 pub mod node;
 pub mod session;
 pub mod status;

@@ -4,7 +4,10 @@
 use crate::block::{Block, BlockName, Outcome};
 use crate::boundary::{bytes, give, object, optional_text, put, take, within};
 use crate::error::{ErrorCode, Fault, code};
-use skyhaul::{BlockId, ClassId, ClassTree, Duration, FlowId, IncomingBlock, Mode, Seq};
+use skyhaul::{
+    BlockId, ClassId, ClassTree, Duration, FlowId, IncomingBlock, Mode, Seq, SessionConfig,
+};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// A session with another node.
@@ -12,6 +15,8 @@ use std::sync::Arc;
 pub struct Session {
     link: skyhaul::Session,
     classes: Arc<ClassTree>,
+    /// Ends with the session, where it was made for it alone.
+    _local: Option<skyhaul::LocalNode>,
 }
 
 /// A block that was handed over.
@@ -43,7 +48,13 @@ pub struct ReceivedBlockInfo {
 
 impl Session {
     pub(crate) const fn new(link: skyhaul::Session, classes: Arc<ClassTree>) -> Self {
-        Self { link, classes }
+        Self { link, classes, _local: None }
+    }
+
+    /// One through the block service, which says which classes there are.
+    pub(crate) fn local(link: skyhaul::Session, local: Option<skyhaul::LocalNode>) -> Self {
+        let classes = link.classes().unwrap_or_else(|| SessionConfig::default().classes);
+        Self { link, classes: Arc::new(classes), _local: local }
     }
 
     pub(crate) const fn link(&self) -> &skyhaul::Session {
@@ -136,6 +147,29 @@ pub unsafe extern "C" fn skyhaul_session_recv(
     });
     // SAFETY: as the caller says.
     code(received.and_then(|received| unsafe { give(out, received) }))
+}
+
+/// Writes a descriptor for poll(2) to `out`: it is readable when a block has arrived, the outcome of
+/// a block is known, or the session has ended. skyhaul_session_recv makes it unreadable; where there
+/// are more blocks it is readable again at once. It belongs to the session.
+///
+/// # Safety
+/// `session` is a session; `out` points to a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn skyhaul_session_descriptor(
+    session: *const Session,
+    out: *mut i32,
+) -> ErrorCode {
+    // SAFETY: as the caller says.
+    let descriptor = unsafe { object(session, "session") }.and_then(|session| {
+        let descriptor = session.link.descriptor().map_err(|error| Fault {
+            code: ErrorCode::Host,
+            sentence: format!("no descriptor for the session ({error}); close other files"),
+        })?;
+        Ok(descriptor.as_raw_fd())
+    });
+    // SAFETY: as the caller says.
+    code(descriptor.and_then(|descriptor| unsafe { put(out, descriptor) }))
 }
 
 /// Closes a session once the blocks that were handed over have met their fate. To know of it, wait

@@ -7,6 +7,11 @@
     reason = "what cannot go on fails; what is skipped is said"
 )]
 
+#[path = "../../../services/blocks-io/tests/all/looped.rs"]
+#[allow(dead_code, clippy::redundant_pub_crate, reason = "shared with other tests")]
+mod looped;
+
+use looped::Service;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -128,6 +133,20 @@ fn programs_in_c_send_receive_and_are_told_what_they_do_wrong() {
     for (source, lines) in PROGRAMS {
         let Some(program) = compiled(source, &[], folder.path()) else { return };
         assert_prints(&run(Command::new(program)), lines);
+    }
+}
+
+const LOCAL: [&str; 2] = ["100000 bytes in flow 1", "frame: delivered"];
+
+#[test]
+fn programs_in_c_go_through_the_block_service_of_their_node_and_wait_with_poll() {
+    let folder = tempfile::tempdir().unwrap();
+    for options in [&[][..], &["-fsanitize=address,undefined"]] {
+        let service = Service::usual();
+        let Some(program) = compiled("examples/local.c", options, folder.path()) else { return };
+        let mut command = Command::new(program);
+        command.arg(&service.socket).arg("mirror");
+        assert_prints(&run(command), &LOCAL);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The package's exceptions, for the errors of Rust that they mirror.
 
 use pyo3::PyErr;
-use skyhaul::{SessionError, StartError};
+use skyhaul::{LocalError, SessionError, StartError};
 
 pyo3::import_exception!(skyhaul.errors, BlockError);
 pyo3::import_exception!(skyhaul.errors, ClosedError);
@@ -27,6 +27,21 @@ pub fn of_start(error: StartError) -> PyErr {
             None => SocketError::new_err(sentence),
         },
         StartError::Config(_) => ConfigError::new_err(sentence),
+    }
+}
+
+/// The block service cannot be used.
+pub fn of_local(error: LocalError) -> PyErr {
+    let sentence = error.to_string();
+    match error {
+        LocalError::Socket { error, .. } | LocalError::Thread(error) => {
+            match error.raw_os_error() {
+                Some(number) => SocketError::new_err((number, sentence)),
+                None => SocketError::new_err(sentence),
+            }
+        }
+        LocalError::Refused(_) => ClosedError::new_err(sentence),
+        LocalError::Name(_) => ConfigError::new_err(sentence),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The module `skyhaul._skyhaul`: the part of the Python package `skyhaul` that is written in Rust.
 //!
 //! `python/skyhaul/` is the package, with the classes that are plain data, the exceptions and the
-//! tables. This crate has the classes that hold Rust values. `node`, `session` and `sent` are the
+//! tables. This crate has the classes that hold Rust values. `node`, `local`, `session` and `sent` are the
 //! library's classes; `waiting` blocks a thread or bridges to asyncio; `keeper` is the one thread
 //! that ever waits for the interpreter; `buffer` shares memory with it. `captures`, `packets` and
 //! `gaps` read files as `columns`.
@@ -17,6 +17,7 @@ mod errors;
 mod gaps;
 mod identity;
 mod keeper;
+mod local;
 mod mission;
 mod node;
 mod packets;
@@ -37,6 +38,8 @@ mod _skyhaul {
     use crate::gaps::ledger;
     #[pymodule_export]
     use crate::identity::Identity;
+    #[pymodule_export]
+    use crate::local::LocalNode;
     #[pymodule_export]
     use crate::node::Node;
     #[pymodule_export]

@@ -8,7 +8,8 @@ use crate::waiting::{PendingCall, awaitable, job, wait};
 use pyo3::exceptions::{PyStopAsyncIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use skyhaul::{Block, ClassTree, FlowId, MAX_BLOCK, Mode, Session as AppChannel};
+use skyhaul::{Block, ClassTree, FlowId, MAX_BLOCK, Mode, Session as AppChannel, SessionConfig};
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A session with another node.
@@ -34,6 +35,12 @@ struct BlockArgument<'py> {
 }
 
 impl Session {
+    /// One through the block service, which says which classes there are.
+    pub fn local(link: AppChannel) -> Self {
+        let classes = link.classes().unwrap_or_else(|| SessionConfig::default().classes);
+        Self::new(link, Arc::new(classes))
+    }
+
     pub fn new(link: AppChannel, classes: Arc<ClassTree>) -> Self {
         Self { link: Mutex::new(Some(Arc::new(link))), classes }
     }
@@ -139,6 +146,14 @@ impl Session {
 
     fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         awaitable(py, self.recv_job(|_| Err(PyStopAsyncIteration::new_err(())))?)
+    }
+
+    /// A descriptor for select and poll: readable when a block has arrived, the outcome of a block
+    /// is known, or the session has ended.
+    fn fileno(&self) -> PyResult<i32> {
+        let link = self.link()?;
+        let descriptor = link.descriptor().map_err(PyErr::from)?;
+        Ok(descriptor.as_raw_fd())
     }
 
     /// The counters of the session since it began, by name.

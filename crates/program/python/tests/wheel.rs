@@ -6,6 +6,10 @@
     reason = "what cannot go on fails; what is skipped is said"
 )]
 
+#[path = "../../../services/blocks-io/tests/all/looped.rs"]
+#[allow(dead_code, clippy::redundant_pub_crate, reason = "shared with other tests")]
+mod looped;
+
 use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
@@ -147,6 +151,12 @@ fn blocks_are_sent_and_received_with_asyncio() {
 #[test]
 fn nothing_is_copied_on_the_way_to_and_from_the_transport() {
     passes("test_memory", |_| {});
+}
+
+#[test]
+fn blocks_go_through_the_block_service_of_a_node() {
+    let service = looped::Service::usual();
+    passes("test_local", |command| drop(command.env("SKYHAUL_BLOCKS", &service.socket)));
 }
 
 #[test]

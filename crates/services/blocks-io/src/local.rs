@@ -13,16 +13,15 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 /// This host's node, by its block service. Its sessions have the calls of one that the program
-/// opens itself. Dropping it ends them at once.
+/// opens itself. Dropping it ends the listening; sessions go on until they are dropped themselves and
+/// their blocks have an outcome.
 #[derive(Debug)]
 pub struct LocalNode {
     socket: PathBuf,
     name: String,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -85,12 +84,12 @@ impl LocalNode {
             new: Mutex::default(),
         });
         let its = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("skyhaul-local".to_owned())
             .spawn(move || run(&its))
             .map_err(LocalError::Thread)?;
         let (socket, name) = (socket.to_owned(), name.to_owned());
-        Ok(Self { socket, name, shared, thread: Some(thread) })
+        Ok(Self { socket, name, shared })
     }
 
     /// A session with the program that listens as `program` at the node's peer of this name, once
@@ -146,10 +145,6 @@ impl Drop for LocalNode {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.bell.wake();
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has reported it on standard error.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -181,7 +176,8 @@ fn answer(socket: &OwnedFd) -> io::Result<NodeMessage> {
 fn run(shared: &Shared) {
     let (mut links, mut listening) = (Vec::new(), Vec::new());
     let mut room = Room::default();
-    while !shared.stop.load(Ordering::Relaxed) {
+    loop {
+        let is_stopped = shared.stop.load(Ordering::Relaxed);
         let new = core::mem::take(&mut *shared.new.lock().unwrap_or_else(PoisonError::into_inner));
         for connection in new {
             match connection {
@@ -191,17 +187,17 @@ fn run(shared: &Shared) {
         }
         links.retain_mut(|link: &mut LocalLink| link.turn(&mut room));
         let had = listening.len();
-        listening.retain(|socket| take_sessions(shared, socket, &mut links, &mut room));
+        listening
+            .retain(|socket| !is_stopped && take_sessions(shared, socket, &mut links, &mut room));
         if listening.len() < had {
             shared.carrier.stop_accepting();
         }
         shared.carrier.tidy();
+        if is_stopped && links.is_empty() {
+            return shared.carrier.stop("the local node was dropped");
+        }
         wait(shared, &links, &listening);
     }
-    for link in &mut links {
-        link.turn(&mut room);
-    }
-    shared.carrier.stop("the local node was dropped");
 }
 
 /// Sessions that the service hands over. Returns whether there may be more.

@@ -1,12 +1,15 @@
 //! A channel as a program sees it.
 
 use crate::channel_error::AppChannelError;
-use crate::state::{ArrivedBlock, ChannelId, SentKey, Shared};
+use crate::session_bell::SessionBell;
+use crate::state::{ArrivedBlock, ChannelId, ChannelState, SentKey, Shared};
 use core::pin::Pin;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{Block, BlockId, ClassTree, Outcome, PathId, PathStatus, Received, Stats};
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 /// A channel to another node, over a session of its own or a shared one. Dropping it closes it once
@@ -15,6 +18,8 @@ use std::task::{Context, Poll};
 pub struct AppChannel {
     shared: Arc<Shared>,
     id: ChannelId,
+    /// Made when the program asks for a descriptor.
+    bell: OnceLock<Arc<SessionBell>>,
 }
 
 /// A block that was handed over. Resolves to its outcome; `None` if the channel ended first. It may
@@ -36,7 +41,7 @@ pub struct IncomingBlock {
 
 impl AppChannel {
     pub(crate) const fn new(shared: Arc<Shared>, id: ChannelId) -> Self {
-        Self { shared, id }
+        Self { shared, id, bell: OnceLock::new() }
     }
 
     pub(crate) const fn id(&self) -> ChannelId {
@@ -65,9 +70,45 @@ impl AppChannel {
 
     /// The next block that arrives; `None` once the channel has ended and everything was taken.
     pub async fn recv(&self) -> Option<IncomingBlock> {
+        self.listen_again();
         let waiter = self.shared.waiter(Some(self.id));
         let block = poll_fn(|context| waiter.poll_recv(context)).await?;
+        self.ring_for_more();
         Some(IncomingBlock { block, shared: Arc::clone(&self.shared), channel: self.id })
+    }
+
+    /// A descriptor for `poll`: readable when a block has arrived, a block's outcome is known, or
+    /// the channel has ended. [`AppChannel::recv`] makes it unreadable; where there are more blocks
+    /// it is readable again at once.
+    ///
+    /// # Errors
+    /// The system has no more file descriptors.
+    pub fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        if self.bell.get().is_none() {
+            let _ = self.bell.set(Arc::new(SessionBell::new()?));
+            self.listen_again();
+            // What has happened before nobody has told.
+            self.bell.get().into_iter().for_each(|bell| bell.ring());
+        }
+        let bell = self.bell.get().ok_or_else(|| io::Error::other("no descriptor"))?;
+        Ok(bell.fd())
+    }
+
+    /// Waits for news again, from now on.
+    fn listen_again(&self) {
+        if let Some(bell) = self.bell.get() {
+            bell.still();
+            let waker = Arc::clone(bell).into();
+            self.shared.watch(self.id, waker);
+        }
+    }
+
+    fn ring_for_more(&self) {
+        if let Some(bell) = self.bell.get()
+            && self.shared.see(self.id, ChannelState::has_arrived)
+        {
+            bell.ring();
+        }
     }
 
     /// The channel's counters, as of the last time it was served.

@@ -12,6 +12,7 @@ mod channel_error;
 mod client;
 mod path_choice;
 mod polled;
+mod session_bell;
 mod shared_channel;
 mod shared_session;
 mod state;

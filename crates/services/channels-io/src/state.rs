@@ -209,6 +209,7 @@ impl ChannelState {
             return self.wake();
         }
         self.tell(ticket, |sent| sent.outcome = Some(outcome));
+        self.wake();
     }
 
     fn tell(&mut self, ticket: Ticket, news: impl FnOnce(&mut SentState)) {
@@ -232,6 +233,11 @@ impl ChannelState {
     /// Whether the program has no handle of it left.
     pub fn is_over(&self) -> bool {
         self.dropped && self.closed.is_some() && self.sent.is_empty()
+    }
+
+    /// Whether a block waits for the program, or the channel has ended.
+    pub fn has_arrived(&self) -> bool {
+        !self.incoming.is_empty() || self.closed.is_some()
     }
 
     /// Whether its owner polls.
@@ -395,6 +401,13 @@ impl Shared {
 
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no holder of this lock panics")
+    }
+
+    /// Wakes `waker` once at the next change of a channel.
+    pub fn watch(&self, id: ChannelId, waker: std::task::Waker) {
+        if let Some(channel) = self.state().channels.get_mut(&id) {
+            channel.waiting.insert(POLLING, waker);
+        }
     }
 
     /// Wakes the thread of the transport.

@@ -7,7 +7,7 @@ interrupts the call, and
 docs/how-to/python.md is a tutorial.
 """
 
-from ._skyhaul import BlockId, Identity, Node, Received, Sent, Session, __version__
+from ._skyhaul import BlockId, Identity, LocalNode, Node, Received, Sent, Session, __version__
 from .blocks import Block, Class, Outcome, Path, PathStatus
 from .errors import (
     BlockError,
@@ -36,6 +36,7 @@ __all__ = [
     "Error",
     "Identity",
     "IdentityError",
+    "LocalNode",
     "Node",
     "Outcome",
     "Path",
