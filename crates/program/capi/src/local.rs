@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// This host's node, by its block service.
 #[derive(Debug)]
-pub struct LocalNode(skyhaul::LocalNode);
+pub struct BlockServiceNode(skyhaul::LocalNode);
 
 /// Opens the block service at a socket file, for a program of this name.
 ///
@@ -19,12 +19,12 @@ pub struct LocalNode(skyhaul::LocalNode);
 pub unsafe extern "C" fn skyhaul_local_open(
     socket: *const c_char,
     name: *const c_char,
-    out: *mut *mut LocalNode,
+    out: *mut *mut BlockServiceNode,
 ) -> ErrorCode {
     // SAFETY: as the caller says.
     let opened = unsafe { opened(socket, name) };
     // SAFETY: as the caller says.
-    code(opened.and_then(|node| unsafe { give(out, LocalNode(node)) }))
+    code(opened.and_then(|node| unsafe { give(out, BlockServiceNode(node)) }))
 }
 
 /// Gives out a session with the program that listens as `program` at the node's peer of this name,
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn skyhaul_local_open(
 /// `node` is a local node; `peer` and `program` are texts; `out` points to a place for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn skyhaul_local_connect(
-    node: *const LocalNode,
+    node: *const BlockServiceNode,
     peer: *const c_char,
     program: *const c_char,
     wait_ms: i64,
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn skyhaul_connect_local(
 /// # Safety
 /// `node` is a local node.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn skyhaul_local_listen(node: *const LocalNode) -> ErrorCode {
+pub unsafe extern "C" fn skyhaul_local_listen(node: *const BlockServiceNode) -> ErrorCode {
     // SAFETY: as the caller says.
     code(unsafe { object(node, "node") }.and_then(|node| Ok(node.0.listen()?)))
 }
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn skyhaul_local_listen(node: *const LocalNode) -> ErrorCo
 /// `node` is a local node; `out` points to a place for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn skyhaul_local_accept(
-    node: *const LocalNode,
+    node: *const BlockServiceNode,
     wait_ms: i64,
     out: *mut *mut Session,
 ) -> ErrorCode {
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn skyhaul_local_accept(
 /// # Safety
 /// `node` is NULL, or a local node that nobody else is using.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn skyhaul_local_close(node: *mut LocalNode) {
+pub unsafe extern "C" fn skyhaul_local_close(node: *mut BlockServiceNode) {
     // SAFETY: as the caller says.
     drop(unsafe { take(node) });
 }

@@ -149,9 +149,9 @@ pub unsafe extern "C" fn skyhaul_session_recv(
     code(received.and_then(|received| unsafe { give(out, received) }))
 }
 
-/// Writes a descriptor for poll(2) to `out`: it is readable when a block has arrived, the outcome of
-/// a block is known, or the session has ended. skyhaul_session_recv makes it unreadable; where there
-/// are more blocks it is readable again at once. It belongs to the session.
+/// Writes a descriptor for poll(2) to `out`: it is readable when a block has arrived, the outcome
+/// of a block is known, or the session has ended. skyhaul_session_recv makes it unreadable; where
+/// there are more blocks it is readable again at once. It belongs to the session.
 ///
 /// # Safety
 /// `session` is a session; `out` points to a place for a number.

@@ -17,6 +17,7 @@ mod session;
 mod socket;
 mod standby;
 mod way;
+mod whole;
 
 pub use blocks::{BlocksStatus, ProgramShown};
 pub use delivery::{DeliveryState, DeliveryStatus};
@@ -30,7 +31,7 @@ pub use knowledge::{FeedStatus, HintOrigin, HintSays, HintStatus, PathOutlook, P
 pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
     ContactForecast, ContactIntegrity, ContactReceived, ContactState, DestinationStatus,
-    FrameReception, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, PathControl, PathFec,
+    FrameReception, LinePath, LineState, LineStatus, LiveStatus, PathControl, PathFec,
     ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
 };
 pub use process::ProcessStatus;
@@ -43,3 +44,4 @@ pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, Wait
 pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};
 pub use standby::{StandbyStatus, StandbyWord};
 pub use way::{ContactWay, HopStatus};
+pub use whole::NodeStatus;

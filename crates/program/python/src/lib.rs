@@ -1,8 +1,8 @@
 //! The module `skyhaul._skyhaul`: the part of the Python package `skyhaul` that is written in Rust.
 //!
 //! `python/skyhaul/` is the package, with the classes that are plain data, the exceptions and the
-//! tables. This crate has the classes that hold Rust values. `node`, `local`, `session` and `sent` are the
-//! library's classes; `waiting` blocks a thread or bridges to asyncio; `keeper` is the one thread
+//! tables. This crate has the classes that hold Rust values. `node`, `local`, `session` and `sent`
+//! are the library's classes; `waiting` blocks a thread or bridges to asyncio; `keeper` is the one thread
 //! that ever waits for the interpreter; `buffer` shares memory with it. `captures`, `packets` and
 //! `gaps` read files as `columns`.
 //!
@@ -39,7 +39,7 @@ mod _skyhaul {
     #[pymodule_export]
     use crate::identity::Identity;
     #[pymodule_export]
-    use crate::local::LocalNode;
+    use crate::local::ServiceNode;
     #[pymodule_export]
     use crate::node::Node;
     #[pymodule_export]

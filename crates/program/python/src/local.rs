@@ -1,7 +1,7 @@
 //! This host's node, by its block service.
 
 use crate::errors::{ClosedError, of_local, of_session};
-use crate::session::Session;
+use crate::session::local_session;
 use crate::waiting::{PendingCall, awaitable, job, wait};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// This host's node, by its block service. Closing it closes its sessions.
-#[pyclass(frozen, module = "skyhaul")]
-pub struct LocalNode {
+#[pyclass(frozen, module = "skyhaul", name = "LocalNode")]
+pub struct ServiceNode {
     /// `None` when it is closed.
     node: Mutex<Option<Arc<skyhaul::LocalNode>>>,
 }
 
-impl LocalNode {
+impl ServiceNode {
     fn node(&self) -> PyResult<Arc<skyhaul::LocalNode>> {
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).clone();
         node.ok_or_else(|| ClosedError::new_err("the local node was closed here"))
@@ -24,21 +24,21 @@ impl LocalNode {
     fn connect_job(&self, peer: String, program: String) -> PyResult<PendingCall> {
         let node = self.node()?;
         Ok(job(async move { node.connect(&peer, &program).await }, move |py, link| {
-            Ok(Py::new(py, Session::local(link.map_err(of_session)?))?.into_any())
+            Ok(Py::new(py, local_session(link.map_err(of_session)?))?.into_any())
         }))
     }
 
     fn accept_job(&self) -> PyResult<PendingCall> {
         let node = self.node()?;
         Ok(job(async move { node.accept().await }, move |py, link| match link {
-            Some(link) => Ok(Py::new(py, Session::local(link))?.into_any()),
+            Some(link) => Ok(Py::new(py, local_session(link))?.into_any()),
             None => Ok(py.None()),
         }))
     }
 }
 
 #[pymethods]
-impl LocalNode {
+impl ServiceNode {
     #[new]
     fn new(py: Python<'_>, socket: PathBuf, name: &str) -> PyResult<Self> {
         let node = py.detach(|| skyhaul::LocalNode::at(&socket, name)).map_err(of_local)?;

@@ -35,12 +35,6 @@ struct BlockArgument<'py> {
 }
 
 impl Session {
-    /// One through the block service, which says which classes there are.
-    pub fn local(link: AppChannel) -> Self {
-        let classes = link.classes().unwrap_or_else(|| SessionConfig::default().classes);
-        Self::new(link, Arc::new(classes))
-    }
-
     pub fn new(link: AppChannel, classes: Arc<ClassTree>) -> Self {
         Self { link: Mutex::new(Some(Arc::new(link))), classes }
     }
@@ -99,6 +93,12 @@ impl Session {
             None => end(py),
         }))
     }
+}
+
+/// A session through the block service, which says which classes there are.
+pub fn local_session(link: AppChannel) -> Session {
+    let classes = link.classes().unwrap_or_else(|| SessionConfig::default().classes);
+    Session::new(link, Arc::new(classes))
 }
 
 #[pymethods]

@@ -6,7 +6,7 @@ use crate::packet::{self, Packet};
 use crate::status::ProgramState;
 use rustix::event::epoll::EventFlags;
 use skyhaul_blocks::message::{ArrivedHead, BlockBody, FATES_MAX, INLINE_MAX, NodeMessage};
-use skyhaul_blocks::{BlockHead, ProgramId, Programs};
+use skyhaul_blocks::{BlockRequest, ProgramId, Programs};
 use skyhaul_transport::{MAX_BLOCK, cost};
 use skyhaul_units::{Duration, Instant};
 use std::io;
@@ -21,6 +21,13 @@ pub(crate) enum Role {
     Listening,
     /// It has a session, or waits for one.
     Session(Box<dyn LineChannel>),
+}
+
+/// Whose a connection is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProgramOwner {
+    pub uid: u32,
+    pub pid: i32,
 }
 
 /// A connection.
@@ -56,7 +63,7 @@ pub(crate) struct Seen {
 
 /// A block in a descriptor.
 pub(crate) struct LargeBlock {
-    pub head: BlockHead,
+    pub head: BlockRequest,
     pub descriptor: OwnedFd,
     pub len: usize,
 }
@@ -97,11 +104,11 @@ const TURN: usize = 64;
 const WINDOW_MIN: u64 = cost(MAX_BLOCK);
 
 impl Link {
-    pub fn new(socket: OwnedFd, caller: (u32, i32), now: Instant, waker: Waker) -> Self {
+    pub fn new(socket: OwnedFd, owner: ProgramOwner, now: Instant, waker: Waker) -> Self {
         Self {
             socket,
-            uid: caller.0,
-            pid: caller.1,
+            uid: owner.uid,
+            pid: owner.pid,
             name: String::new(),
             role: Role::New,
             peer: String::new(),

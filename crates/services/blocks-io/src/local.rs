@@ -5,7 +5,7 @@ use crate::packet::{self, Came, Packet, Room};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_blocks::message::NAME_MAX;
 use skyhaul_blocks::{NodeMessage, ProgramMessage};
-use skyhaul_channels_io::{AppChannel, AppChannelError, CarriedChannel, Carrier};
+use skyhaul_channels_io::{AppChannel, AppChannelError, CarriedChannel, CarriedChannels};
 use skyhaul_net::Waker;
 use skyhaul_units::Duration;
 use std::io;
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// This host's node, by its block service. Its sessions have the calls of one that the program
-/// opens itself. Dropping it ends the listening; sessions go on until they are dropped themselves and
-/// their blocks have an outcome.
+/// opens itself. Dropping it ends the listening; sessions go on until they are dropped themselves
+/// and their blocks have an outcome.
 #[derive(Debug)]
 pub struct LocalNode {
     socket: PathBuf,
@@ -26,7 +26,7 @@ pub struct LocalNode {
 
 #[derive(Debug)]
 struct Shared {
-    carrier: Carrier,
+    carrier: CarriedChannels,
     stop: AtomicBool,
     bell: Waker,
     /// Connections on their way to the thread.
@@ -78,7 +78,7 @@ impl LocalNode {
         drop(connect(socket)?);
         let bell = Waker::new().map_err(LocalError::Thread)?;
         let shared = Arc::new(Shared {
-            carrier: Carrier::new(bell.clone()),
+            carrier: CarriedChannels::new(bell.clone()),
             stop: AtomicBool::new(false),
             bell,
             new: Mutex::default(),

@@ -5,7 +5,7 @@ use crate::memory;
 use crate::packet::{self, Came, Packet, Room};
 use bytes::Bytes;
 use skyhaul_blocks::message::{ArrivedHead, BlockBody};
-use skyhaul_blocks::{BlockFate, BlockHead, NodeMessage, ProgramMessage};
+use skyhaul_blocks::{BlockFate, BlockRequest, NodeMessage, ProgramMessage};
 use skyhaul_channels_io::CarriedChannel;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{
@@ -194,8 +194,8 @@ fn tree_of(classes: Vec<String>) -> Option<ClassTree> {
     ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() }).ok()
 }
 
-fn head_of(number: u64, block: &Block) -> BlockHead {
-    BlockHead {
+fn head_of(number: u64, block: &Block) -> BlockRequest {
+    BlockRequest {
         number,
         flow: block.flow.0,
         // The default class is the first.

@@ -1,7 +1,7 @@
 //! The node's side: one thread that serves all programs.
 
 use crate::line::{BlockLine, LineChannel};
-use crate::link::{Link, Role};
+use crate::link::{Link, ProgramOwner, Role};
 use crate::notices::{NoticeLimits, ProgramNotice};
 use crate::packet::{self, Room};
 use crate::status::ProgramStatus;
@@ -243,17 +243,17 @@ impl Server {
             let Ok(Some(socket)) = packet::accept(&self.listener) else { return };
             let Ok(caller) = rustix::net::sockopt::socket_peercred(&socket) else { continue };
             let (uid, pid) = (caller.uid.as_raw(), caller.pid.as_raw_nonzero().get());
-            self.admit(now, socket, (uid, pid));
+            self.admit(now, socket, ProgramOwner { uid, pid });
         }
     }
 
     /// Admits a program, or tells it why not.
-    fn admit(&mut self, now: Instant, socket: OwnedFd, caller: (u32, i32)) -> Option<ProgramId> {
-        let id = match self.programs.admit(caller.0) {
+    fn admit(&mut self, now: Instant, socket: OwnedFd, caller: ProgramOwner) -> Option<ProgramId> {
+        let id = match self.programs.admit(caller.uid) {
             Ok(id) => id,
             Err(error) => {
                 let mut link = Link::new(socket, caller, now, self.waiting.waker(None));
-                self.tell(now, caller.0, &link.title(), &error.to_string());
+                self.tell(now, caller.uid, &link.title(), &error.to_string());
                 link.tell(&NodeMessage::Ended(error.to_string()), None);
                 let _ = link.write(now, ProgramId(0), &mut self.programs);
                 return None;
@@ -288,7 +288,8 @@ impl Server {
             // It does not take what it was given before: this one ends, and its caller hears so.
             return;
         };
-        let (caller, window) = ((link.uid, link.pid), link.inbox.window);
+        let caller = ProgramOwner { uid: link.uid, pid: link.pid };
+        let window = link.inbox.window;
         let classes = link.classes.clone();
         let Ok((own, its)) = packet::pair() else { return };
         let Some(id) = self.admit(now, own, caller) else { return };

@@ -6,7 +6,7 @@ use crate::memory;
 use crate::packet::{self, Came, Room};
 use skyhaul_blocks::message::{BadMessage, BlockBody, INLINE_MAX, ProgramMessage};
 use skyhaul_blocks::{
-    BadBlock, BlockFate, BlockHead, BlockRefusal, DepartingBlock, ProgramId, Programs,
+    BadBlock, BlockFate, BlockRefusal, BlockRequest, DepartingBlock, ProgramId, Programs,
 };
 use skyhaul_channels_io::PolledBlock;
 use skyhaul_transport::{Block, ClassId, Mode, Outcome, cost};
@@ -41,6 +41,13 @@ pub(crate) enum Wish {
     Call { peer: String, program: String },
     /// Sessions under its name.
     Listen,
+}
+
+/// A block as it came.
+struct CameBlock {
+    head: BlockRequest,
+    body: BlockBody,
+    descriptor: Option<OwnedFd>,
 }
 
 /// What one turn of reading has left.
@@ -96,7 +103,8 @@ pub(crate) fn read(
         match (message, &link.role) {
             (ProgramMessage::Block { head, body }, Role::Session(_)) => {
                 bytes += body.len();
-                take(now, id, link, programs, (head, body, descriptor))?;
+                let came = CameBlock { head, body, descriptor };
+                take(now, id, link, programs, came)?;
             }
             (ProgramMessage::Taken(cost), Role::Session(_)) => link.inbox.taken(cost),
             (ProgramMessage::Call { peer, program, name, window }, Role::New) => {
@@ -120,8 +128,9 @@ fn take(
     id: ProgramId,
     link: &mut Link,
     programs: &mut Programs,
-    (head, body, descriptor): (BlockHead, BlockBody, Option<OwnedFd>),
+    came: CameBlock,
 ) -> Result<(), ReadError> {
+    let CameBlock { head, body, descriptor } = came;
     if head.class.is_some_and(|class| usize::from(class) >= link.classes.len()) {
         return Ok(programs.refuse(id, head, BlockRefusal::Class)?);
     }

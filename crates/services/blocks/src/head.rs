@@ -4,7 +4,7 @@ use skyhaul_units::Duration;
 
 /// What a program says of a block that it hands over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockHead {
+pub struct BlockRequest {
     /// Its number: 1 for the program's first block, and one more for each further one.
     pub number: u64,
     /// The flow that it belongs to, below [`FLOWS`].
@@ -28,7 +28,7 @@ pub struct BlockHead {
 /// Flows of a program's session, from 0.
 pub const FLOWS: u32 = 1_022;
 
-impl BlockHead {
+impl BlockRequest {
     /// A block that must arrive, in its flow's order.
     pub const fn reliable(number: u64, flow: u32) -> Self {
         Self {

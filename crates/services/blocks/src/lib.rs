@@ -7,14 +7,14 @@
 //! each block's program has to hear. Sockets and threads are in `blocks-io`.
 //!
 //! ```
-//! use skyhaul_blocks::{AllowRule, BlockFate, BlockHead, ProgramLimits, Programs};
+//! use skyhaul_blocks::{AllowRule, BlockFate, BlockRequest, ProgramLimits, Programs};
 //! use skyhaul_units::Instant;
 //!
 //! let now = Instant::ZERO;
 //! let mut programs = Programs::new(ProgramLimits::default());
 //! programs.allow(vec![AllowRule::all(1_000)]);
 //! let program = programs.admit(1_000)?;
-//! programs.offer(now, program, BlockHead::reliable(1, 0), "telemetry".into())?;
+//! programs.offer(now, program, BlockRequest::reliable(1, 0), "telemetry".into())?;
 //! let block = programs.next(now, |_| true).ok_or("nothing to send")?;
 //! assert_eq!(block.bytes, "telemetry");
 //! programs.settle(program, block.number, BlockFate::Delivered);
@@ -28,7 +28,7 @@ mod program;
 mod programs;
 mod rules;
 
-pub use head::{BadBlock, BlockFate, BlockHead, BlockRefusal};
+pub use head::{BadBlock, BlockFate, BlockRefusal, BlockRequest};
 pub use message::{NodeMessage, ProgramMessage};
 pub use program::ProgramCounters;
 pub use programs::{AdmissionError, DepartingBlock, ProgramId, Programs};

@@ -3,7 +3,7 @@
 //! `docs/reference/blocks.md` has their fields. Numbers are big-endian; a text has its length (1)
 //! before it. A block of more than [`INLINE_MAX`] bytes is in a descriptor beside the message.
 
-use crate::head::{BlockFate, BlockHead, BlockRefusal};
+use crate::head::{BlockFate, BlockRefusal, BlockRequest};
 use bytes::Bytes;
 use skyhaul_units::wire::{ByteReader, ByteWriter};
 use skyhaul_units::{Duration, Instant, Utc};
@@ -45,7 +45,7 @@ pub enum ProgramMessage {
     /// A block.
     Block {
         /// What it says of it.
-        head: BlockHead,
+        head: BlockRequest,
         /// Its bytes.
         body: BlockBody,
     },
@@ -360,7 +360,7 @@ fn fate_of(code: u8) -> Option<BlockFate> {
 /// Bytes of a block's message before those of the block.
 const HEAD: usize = 1 + 8 + 4 + 2 + 1 + 1 + 8 + 8 + 4;
 
-fn put_head(out: &mut ByteWriter, head: &BlockHead, body: &BlockBody) {
+fn put_head(out: &mut ByteWriter, head: &BlockRequest, body: &BlockBody) {
     let mut flags = body.flag();
     flags |= if head.expendable { EXPENDABLE } else { 0 };
     flags |= if head.redundant { REDUNDANT } else { 0 };
@@ -376,14 +376,14 @@ fn put_head(out: &mut ByteWriter, head: &BlockHead, body: &BlockBody) {
     out.bytes(body.inline());
 }
 
-fn take_head(reader: &mut ByteReader<'_>) -> Option<(BlockHead, u8, u32)> {
+fn take_head(reader: &mut ByteReader<'_>) -> Option<(BlockRequest, u8, u32)> {
     let (number, flow, class) = (reader.u64()?, reader.u32()?, reader.u16()?);
     let (priority, flags) = (reader.u8()?, reader.u8()?);
     if flags & !(EXPENDABLE | REDUNDANT | USEFUL_ALONE | IN_DESCRIPTOR) != 0 {
         return None;
     }
     let (deadline, depends_on, len) = (reader.u64()?, reader.u64()?, reader.u32()?);
-    let head = BlockHead {
+    let head = BlockRequest {
         number,
         flow,
         class: (class != NO_CLASS).then_some(class),

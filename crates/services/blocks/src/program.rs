@@ -1,6 +1,6 @@
 //! One program: its queue, and the fates that it has to hear.
 
-use crate::head::{BlockFate, BlockHead, BlockRefusal, FLOWS};
+use crate::head::{BlockFate, BlockRefusal, BlockRequest, FLOWS};
 use bytes::Bytes;
 use skyhaul_transport::{MAX_BLOCK, cost};
 use skyhaul_units::Instant;
@@ -26,7 +26,7 @@ pub struct ProgramCounters {
 /// A block in a queue.
 #[derive(Debug)]
 pub(crate) struct QueuedBlock {
-    pub head: BlockHead,
+    pub head: BlockRequest,
     pub bytes: Bytes,
     /// When its deadline passes.
     pub until: Option<Instant>,
@@ -80,7 +80,7 @@ impl Program {
     }
 
     /// Takes a block in. Returns the cost by which the program holds more.
-    pub fn take(&mut self, head: BlockHead, len: usize) -> u64 {
+    pub fn take(&mut self, head: BlockRequest, len: usize) -> u64 {
         let cost = cost(len);
         self.last = head.number;
         self.open.insert(head.number, cost);
@@ -91,7 +91,7 @@ impl Program {
     }
 
     /// Why a block is not taken, beside its class.
-    pub fn check(head: &BlockHead, len: usize) -> Option<BlockRefusal> {
+    pub fn check(head: &BlockRequest, len: usize) -> Option<BlockRefusal> {
         if len == 0 || len > MAX_BLOCK {
             return Some(BlockRefusal::Length);
         }
@@ -106,7 +106,7 @@ impl Program {
     }
 
     /// Whether a block waits for one that was given up here.
-    pub fn is_in_vain(&self, head: &BlockHead) -> bool {
+    pub fn is_in_vain(&self, head: &BlockRequest) -> bool {
         !head.useful_alone && head.depends_on.is_some_and(|needed| self.given_up.contains(&needed))
     }
 

@@ -1,6 +1,6 @@
 //! All programs of a node: bounded memory, turns, rates, expiry.
 
-use crate::head::{BadBlock, BlockFate, BlockHead, BlockRefusal};
+use crate::head::{BadBlock, BlockFate, BlockRefusal, BlockRequest};
 use crate::program::{Program, ProgramCounters, QueuedBlock};
 use crate::rules::{AllowRule, ProgramLimits, RuleState};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub struct DepartingBlock {
     /// Its number.
     pub number: u64,
     /// What its program says of it.
-    pub head: BlockHead,
+    pub head: BlockRequest,
     /// When its deadline passes.
     pub until: Option<Instant>,
     /// What it carries.
@@ -176,7 +176,7 @@ impl Programs {
         &mut self,
         now: Instant,
         id: ProgramId,
-        head: BlockHead,
+        head: BlockRequest,
         bytes: Bytes,
     ) -> Result<(), BadBlock> {
         let program = self.taken(id, head, bytes.len())?;
@@ -200,7 +200,7 @@ impl Programs {
     pub fn refuse(
         &mut self,
         id: ProgramId,
-        head: BlockHead,
+        head: BlockRequest,
         refusal: BlockRefusal,
     ) -> Result<(), BadBlock> {
         self.taken(id, head, 0)?.settle(head.number, BlockFate::Refused(refusal));
@@ -210,7 +210,7 @@ impl Programs {
     fn taken(
         &mut self,
         id: ProgramId,
-        head: BlockHead,
+        head: BlockRequest,
         len: usize,
     ) -> Result<&mut Program, BadBlock> {
         let program = self.programs.get_mut(&id).ok_or(BadBlock::Gone)?;

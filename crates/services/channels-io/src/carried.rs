@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The channels of one carrier. Dropping it ends them.
 #[derive(Debug)]
-pub struct Carrier(Arc<Shared>);
+pub struct CarriedChannels(Arc<Shared>);
 
 /// The carrier's side of a channel.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct CarriedChannel {
     is_arrived: bool,
 }
 
-impl Carrier {
+impl CarriedChannels {
     /// No channels yet. `waker` is of the thread that carries blocks: it is woken when a program
     /// has done something.
     pub fn new(waker: Waker) -> Self {
@@ -48,7 +48,7 @@ impl Carrier {
         poll_fn(|context| waiter.poll_open(context)).await
     }
 
-    /// A channel that a far program has opened, for [`Carrier::accept`].
+    /// A channel that a far program has opened, for [`CarriedChannels::accept`].
     pub fn arrived(&self) -> CarriedChannel {
         let id = self.0.state().add();
         CarriedChannel { shared: Arc::clone(&self.0), id, is_arrived: true }
@@ -66,7 +66,7 @@ impl Carrier {
         self.0.state().stop(reason);
     }
 
-    /// No further channel arrives: [`Carrier::accept`] gives out none any more.
+    /// No further channel arrives: [`CarriedChannels::accept`] gives out none any more.
     pub fn stop_accepting(&self) {
         let mut state = self.0.state();
         state.stopped = true;
@@ -79,7 +79,7 @@ impl Carrier {
     }
 }
 
-impl Drop for Carrier {
+impl Drop for CarriedChannels {
     fn drop(&mut self) {
         self.stop("the carrier of this channel has stopped");
     }
@@ -93,7 +93,7 @@ impl CarriedChannel {
             channel.open = true;
             channel.peer_name = peer.to_owned();
             channel.peer_key = Some(key);
-            channel.classes = classes;
+            channel.terms.classes = classes;
             channel.wake();
         }
     }

@@ -51,7 +51,7 @@ impl AppChannel {
     /// The classes of blocks in a session of a node's block service: the node has given them. None
     /// in a session of this process, whose classes its node was started with.
     pub fn classes(&self) -> Option<ClassTree> {
-        self.shared.see(self.id, |channel| channel.classes.clone())
+        self.shared.see(self.id, |channel| channel.terms.classes.clone())
     }
 
     /// Hands over a block, as soon as there is room for it.

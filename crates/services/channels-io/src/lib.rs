@@ -18,7 +18,7 @@ mod shared_session;
 mod state;
 mod tenants;
 
-pub use carried::{CarriedChannel, Carrier};
+pub use carried::{CarriedChannel, CarriedChannels};
 pub use channel::{AppChannel, IncomingBlock, Sent};
 pub use channel_error::AppChannelError;
 pub use client::{AppClient, ClientSetup, ClientStartError};

@@ -59,7 +59,7 @@ impl ChannelService {
         let request = Bytes::copy_from_slice(request.as_bytes());
         let id = self.shared().open(OpenRequest { to, classes, request });
         if let Some(channel) = self.shared().state().channels.get_mut(&id) {
-            channel.outcomes = Some(Vec::new());
+            channel.terms.outcomes = Some(Vec::new());
         }
         PolledChannel { shared: Arc::clone(self.shared()), id }
     }
@@ -84,7 +84,7 @@ impl ChannelService {
             state.accepting.insert(POLLING, waker.clone());
             return None;
         };
-        let request = state.channels.get(&id).map(|channel| channel.request.clone());
+        let request = state.channels.get(&id).map(|channel| channel.terms.request.clone());
         let request = String::from_utf8_lossy(&request.unwrap_or_default()).into_owned();
         drop(state);
         Some((PolledChannel { shared: Arc::clone(self.shared()), id }, request))
@@ -98,7 +98,7 @@ impl PolledChannel {
         let Some(channel) = state.channels.get_mut(&self.id) else {
             return ChannelPhase::Ended("the channel has ended".to_owned());
         };
-        outcomes.extend(channel.outcomes.iter_mut().flat_map(core::mem::take));
+        outcomes.extend(channel.terms.outcomes.iter_mut().flat_map(core::mem::take));
         channel.waiting.insert(POLLING, waker.clone());
         match (&channel.closed, channel.open) {
             (Some(reason), _) => ChannelPhase::Ended(reason.clone()),

@@ -336,8 +336,8 @@ impl SharedChannels {
         let id = state.accept(self.key);
         if let Some(channel) = state.channels.get_mut(&id) {
             self.mark_open(channel);
-            channel.request = request;
-            channel.outcomes = Some(Vec::new());
+            channel.terms.request = request;
+            channel.terms.outcomes = Some(Vec::new());
         }
         self.members.insert(key, SharedChannel::new(id, classes));
     }

@@ -114,14 +114,20 @@ pub(crate) struct ChannelState {
     pub paths: Vec<(PathId, PathStatus)>,
     /// Paths that could not be made, and why; no more than were asked for.
     pub refused: Vec<String>,
+    pub terms: ChannelTerms,
+    /// Futures that wait for any change of the channel, each once.
+    pub waiting: BTreeMap<WaiterId, std::task::Waker>,
+}
+
+/// What a channel of a block service has beside.
+#[derive(Debug, Default)]
+pub(crate) struct ChannelTerms {
     /// What the far end asked for when it opened the channel.
     pub request: Bytes,
     /// The classes of blocks, where the carrier has them from elsewhere.
     pub classes: Option<ClassTree>,
     /// Outcomes for an owner who polls; none for one who has a future for each block.
     pub outcomes: Option<Vec<(Ticket, Outcome)>>,
-    /// Futures that wait for any change of the channel, each once.
-    pub waiting: BTreeMap<WaiterId, std::task::Waker>,
 }
 
 /// A future that waits for a channel to change, or for one that a far node opens. Dropping it
@@ -204,7 +210,7 @@ impl ChannelState {
 
     /// The outcome of the block is known.
     pub fn settle(&mut self, ticket: Ticket, outcome: Outcome) {
-        if let Some(outcomes) = &mut self.outcomes {
+        if let Some(outcomes) = &mut self.terms.outcomes {
             outcomes.push((ticket, outcome));
             return self.wake();
         }
@@ -242,7 +248,7 @@ impl ChannelState {
 
     /// Whether its owner polls.
     pub const fn is_polled(&self) -> bool {
-        self.outcomes.is_some()
+        self.terms.outcomes.is_some()
     }
 
     fn error(&self) -> Option<AppChannelError> {

@@ -1,4 +1,5 @@
-//! Forwards, files, streams and programs' blocks on a session that a station or centre owns, beside its contacts.
+//! Forwards, files, streams and programs' blocks on a session that a station or centre owns, beside
+//! its contacts.
 //!
 //! A station and its centre have one session with each other. The station's uplink and the centre's
 //! downlink own it, for contacts; [`Tenants`] carries applications' connections, files and streams

@@ -1,6 +1,5 @@
 //! The status as data.
 
-use super::blocks::BlocksStatus;
 use super::delivery::DeliveryStatus;
 use super::folders::FolderStatus;
 use super::gaps::GapCounts;
@@ -17,20 +16,6 @@ use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::margin::LinkMargin;
 use std::collections::BTreeMap;
-
-/// The status of a node: one part for what it sends, one for what it receives.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct NodeStatus {
-    /// What it captures and sends; none without a destination.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub station: Option<StationStatus>,
-    /// What it receives and makes of it; none where it listens on no address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub centre: Option<CentreStatus>,
-    /// The programs at its block service; none without a `[blocks]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocks: Option<BlocksStatus>,
-}
 
 /// The latency of frames in each stage, in seconds.
 pub type StageLatency = BTreeMap<String, LatencySummary>;
@@ -618,6 +603,7 @@ pub struct StoreStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::NodeStatus;
 
     #[test]
     fn groups_of_fields_are_members_of_one_json_object_and_come_back_from_it() {

@@ -7,7 +7,7 @@ use rustix::net::{
 };
 use skyhaul_blocks::message::{BlockBody, MESSAGE_MAX};
 use skyhaul_blocks::{
-    AllowRule, BlockFate, BlockHead, BlockRefusal, NodeMessage, ProgramLimits, ProgramMessage,
+    AllowRule, BlockFate, BlockRefusal, BlockRequest, NodeMessage, ProgramLimits, ProgramMessage,
 };
 use skyhaul_transport::{Block, Outcome};
 use skyhaul_units::{ByteCount, FlowId};
@@ -47,7 +47,7 @@ impl Bare {
     }
 
     fn send_block(&self, number: u64, body: BlockBody, descriptor: Option<&OwnedFd>) {
-        let head = BlockHead::reliable(number, 0);
+        let head = BlockRequest::reliable(number, 0);
         let bytes = ProgramMessage::Block { head, body }.encode();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
@@ -77,7 +77,7 @@ fn garbage_ends_the_program_that_sent_it_and_no_other() {
     let near = service.program("good");
     let good = block_on(near.connect("mirror", "sink")).unwrap();
     let block = ProgramMessage::Block {
-        head: BlockHead::reliable(1, 0),
+        head: BlockRequest::reliable(1, 0),
         body: BlockBody::Inline("x".into()),
     };
     let mut long = block.encode();
@@ -148,7 +148,7 @@ fn a_program_that_does_not_read_is_not_read_and_others_go_on() {
     let mut number = 0;
     let mut refused = 0;
     while refused < 100 {
-        let head = BlockHead::reliable(number + 1, 0);
+        let head = BlockRequest::reliable(number + 1, 0);
         let body = BlockBody::Inline("x".into());
         match deaf.say(&ProgramMessage::Block { head, body }.encode()) {
             true => (number, refused) = (number + 1, 0),

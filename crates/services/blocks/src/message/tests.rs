@@ -1,14 +1,14 @@
 use super::*;
 use proptest::prelude::*;
 
-fn head() -> BlockHead {
-    BlockHead {
+fn head() -> BlockRequest {
+    BlockRequest {
         class: Some(2),
         priority: 3,
         depends_on: Some(6),
         useful_alone: true,
         redundant: true,
-        ..BlockHead::expendable(7, 5, Duration::from_millis(250))
+        ..BlockRequest::expendable(7, 5, Duration::from_millis(250))
     }
 }
 
@@ -33,7 +33,7 @@ fn every_message_is_read_as_it_was_written() {
         ProgramMessage::Listen { name: "video".to_owned(), window: 9 },
         ProgramMessage::Block { head: head(), body: inline.clone() },
         ProgramMessage::Block {
-            head: BlockHead::reliable(1, 0),
+            head: BlockRequest::reliable(1, 0),
             body: BlockBody::Descriptor(1 << 20),
         },
         ProgramMessage::Taken(12),

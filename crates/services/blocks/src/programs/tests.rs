@@ -19,7 +19,7 @@ fn bytes(len: usize) -> Bytes {
 }
 
 fn offer(programs: &mut Programs, id: ProgramId, number: u64, len: usize) {
-    programs.offer(at(0), id, BlockHead::reliable(number, 0), bytes(len)).unwrap();
+    programs.offer(at(0), id, BlockRequest::reliable(number, 0), bytes(len)).unwrap();
 }
 
 fn next(programs: &mut Programs, now: Instant) -> Option<(ProgramId, u64)> {
@@ -44,20 +44,23 @@ fn blocks_leave_in_order_and_are_held_until_their_fate_is_taken() {
     assert_eq!((programs.held(), programs.has_fates(id)), (2 * cost(1_000), false));
     programs.leave(id);
     assert_eq!(programs.held(), 0);
-    assert_eq!(programs.offer(at(0), id, BlockHead::reliable(4, 0), bytes(1)), Err(BadBlock::Gone));
+    assert_eq!(
+        programs.offer(at(0), id, BlockRequest::reliable(4, 0), bytes(1)),
+        Err(BadBlock::Gone)
+    );
 }
 
 #[test]
 fn what_a_node_does_not_take_has_its_fate_at_once() {
     let mut programs = programs();
     let id = programs.admit(UID).unwrap();
-    let reliable = |number| BlockHead::reliable(number, 0);
+    let reliable = |number| BlockRequest::reliable(number, 0);
     for (head, len, refusal) in [
         (reliable(1), 0, BlockRefusal::Length),
         (reliable(2), 1 << 24, BlockRefusal::Length),
-        (BlockHead { flow: 1_022, ..reliable(3) }, 1, BlockRefusal::Flow),
-        (BlockHead { expendable: true, ..reliable(4) }, 1, BlockRefusal::Deadline),
-        (BlockHead { depends_on: Some(5), ..reliable(5) }, 1, BlockRefusal::Dependency),
+        (BlockRequest { flow: 1_022, ..reliable(3) }, 1, BlockRefusal::Flow),
+        (BlockRequest { expendable: true, ..reliable(4) }, 1, BlockRefusal::Deadline),
+        (BlockRequest { depends_on: Some(5), ..reliable(5) }, 1, BlockRefusal::Dependency),
     ] {
         programs.offer(at(0), id, head, bytes(len)).unwrap();
         let fate = BlockFate::Refused(refusal);
@@ -75,19 +78,20 @@ fn what_a_node_does_not_take_has_its_fate_at_once() {
 fn what_is_too_late_is_given_up_with_all_that_depends_on_it() {
     let mut programs = programs();
     let id = programs.admit(UID).unwrap();
-    let expendable = |number| BlockHead::expendable(number, 0, Duration::from_millis(number * 10));
+    let expendable =
+        |number| BlockRequest::expendable(number, 0, Duration::from_millis(number * 10));
     programs.offer(at(0), id, expendable(1), bytes(10)).unwrap();
     programs.offer(at(0), id, expendable(2), bytes(10)).unwrap();
     for (number, useful_alone) in [(3, false), (4, true)] {
         let head =
-            BlockHead { depends_on: Some(1), useful_alone, ..BlockHead::reliable(number, 0) };
+            BlockRequest { depends_on: Some(1), useful_alone, ..BlockRequest::reliable(number, 0) };
         programs.offer(at(0), id, head, bytes(10)).unwrap();
     }
     assert_eq!(programs.poll_timeout(), Some(at(10)));
     programs.expire(at(10));
     assert_eq!(programs.take_fates(id, 9), [(1, BlockFate::Expired)]);
     // What comes later and depends on it is given up at once.
-    let head = BlockHead { depends_on: Some(1), ..BlockHead::reliable(5, 0) };
+    let head = BlockRequest { depends_on: Some(1), ..BlockRequest::reliable(5, 0) };
     programs.offer(at(10), id, head, bytes(10)).unwrap();
     assert_eq!(programs.take_fates(id, 9), [(5, BlockFate::Expired)]);
     assert_eq!(next(&mut programs, at(11)), Some((id, 2)));
@@ -257,11 +261,11 @@ proptest! {
                     numbers[who] += 1;
                     let number = numbers[who];
                     let deadline = deadline.map(Duration::from_millis);
-                    let head = BlockHead {
+                    let head = BlockRequest {
                         deadline,
                         expendable: deadline.is_some(),
                         depends_on: Some(number - 1).filter(|one| depends && *one > 0),
-                        ..BlockHead::reliable(number, 0)
+                        ..BlockRequest::reliable(number, 0)
                     };
                     programs.offer(now, ids[who], head, bytes(len)).unwrap();
                     open[who].insert(number);
