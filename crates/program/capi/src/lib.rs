@@ -2,9 +2,10 @@
 //! `libskyhaul_c`.
 //!
 //! The header says who owns what; it is made of these sources. `examples/blocks.c` is a program of
-//! a page; `examples/local.c` goes through the block service of a node. What the calls mean is said
-//! at the crate `skyhaul`, of which this is a thin layer: [`node`], [`local`] and [`session`] hold
-//! the calls, [`block`] and [`status`] what goes in and comes out, `boundary` everything that is taken on trust from a caller in C.
+//! a page; `examples/local.c` goes through the block service of a node. What the calls mean is
+//! said at the crate `skyhaul`, of which this is a thin layer: [`node`], [`local`] and [`session`]
+//! hold the calls, [`block`] and [`status`] what goes in and comes out, `boundary` everything that
+//! is taken on trust from a caller in C.
 //!
 //! ```c
 //! skyhaul_options options = {.name = "station", .key = pem};

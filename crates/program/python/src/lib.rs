@@ -2,9 +2,9 @@
 //!
 //! `python/skyhaul/` is the package, with the classes that are plain data, the exceptions and the
 //! tables. This crate has the classes that hold Rust values. `node`, `local`, `session` and `sent`
-//! are the library's classes; `waiting` blocks a thread or bridges to asyncio; `keeper` is the one thread
-//! that ever waits for the interpreter; `buffer` shares memory with it. `captures`, `packets` and
-//! `gaps` read files as `columns`.
+//! are the library's classes; `waiting` blocks a thread or bridges to asyncio; `keeper` is the one
+//! thread that ever waits for the interpreter; `buffer` shares memory with it. `captures`,
+//! `packets` and `gaps` read files as `columns`.
 //!
 //! Left out: whatever is one command away (`skyhaul cp`, nodes with configuration files). NumPy is
 //! not linked to: columns are buffers, which it takes as they are.
