@@ -401,9 +401,9 @@ enum skyhaul_code skyhaul_session_recv(const struct skyhaul_session *session,
                                        int64_t wait_ms,
                                        struct skyhaul_received **out);
 
-// Writes a descriptor for poll(2) to `out`: it is readable when a block has arrived, the outcome of
-// a block is known, or the session has ended. skyhaul_session_recv makes it unreadable; where there
-// are more blocks it is readable again at once. It belongs to the session.
+// Writes a descriptor for poll(2) to `out`: it is readable when a block has arrived, the outcome
+// of a block is known, or the session has ended. skyhaul_session_recv makes it unreadable; where
+// there are more blocks it is readable again at once. It belongs to the session.
 //
 // # Safety
 // `session` is a session; `out` points to a place for a number.
