@@ -334,7 +334,7 @@ impl Spool {
     pub fn close_flow(&mut self, flow: FlowId) -> Result<(), SpoolError> {
         self.queue.log.sync()?;
         self.queue.flows.close(flow);
-        self.save_state();
+        save_state(self);
         Ok(())
     }
 
@@ -355,7 +355,7 @@ impl Spool {
     /// [`SpoolError::Log`] where the disk refuses to remove a file.
     pub fn free(&mut self, now: Utc) -> Result<ByteCount, SpoolError> {
         if self.queue.flows.lags() {
-            self.save_state();
+            save_state(self);
         }
         self.remember();
         let due = |summary: &SegmentSummary| {
@@ -464,17 +464,17 @@ impl Spool {
         Ok(true)
     }
 
-    fn save_state(&mut self) {
-        if self.queue.flows.save(&*self.room.disk).is_err() {
-            self.stats.state_failures += 1;
-        }
-    }
-
     fn state_error(&self, source: io::Error) -> SpoolError {
         if crate::is_full(&source) {
             return self.room.shortage(ByteCount::kib(4), self.queue.size()).into();
         }
         SpoolError::State { path: Flows::path(), source }
+    }
+}
+
+fn save_state(spool: &mut Spool) {
+    if spool.queue.flows.save(&*spool.room.disk).is_err() {
+        spool.stats.state_failures += 1;
     }
 }
 

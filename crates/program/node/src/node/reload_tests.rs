@@ -10,11 +10,11 @@ struct Line {
     number: usize,
     heading: String,
     key: String,
-    note: Note,
+    comment: Comment,
 }
 
 /// What the comment of a line says.
-enum Note {
+enum Comment {
     /// The key stays as it is.
     None,
     /// Another value, and what a file is without the key.
@@ -59,15 +59,15 @@ fn lines() -> Vec<Line> {
         let Some((key, rest)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) else {
             continue;
         };
-        let comment = rest.split_once(" # ").map_or("", |(_, comment)| comment);
-        let note = match comment.split_once(' ') {
-            None => Note::None,
-            Some(("or", other)) => Note::Other(other.to_owned(), Without::Legal),
-            Some(("needed", other)) => Note::Other(other.to_owned(), Without::Refused),
-            Some(("only", _)) => Note::OnlyRemoved,
-            Some((_, other)) => Note::AtStart(other.trim_start_matches("start ").to_owned()),
+        let written = rest.split_once(" # ").map_or("", |(_, comment)| comment);
+        let comment = match written.split_once(' ') {
+            None => Comment::None,
+            Some(("or", other)) => Comment::Other(other.to_owned(), Without::Legal),
+            Some(("needed", other)) => Comment::Other(other.to_owned(), Without::Refused),
+            Some(("only", _)) => Comment::OnlyRemoved,
+            Some((_, other)) => Comment::AtStart(other.trim_start_matches("start ").to_owned()),
         };
-        found.push(Line { number, heading: heading.clone(), key: key.to_owned(), note });
+        found.push(Line { number, heading: heading.clone(), key: key.to_owned(), comment });
     }
     found
 }
@@ -82,25 +82,25 @@ fn with(number: usize, line: Option<&str>) -> String {
 /// Each key of the file changed, removed and added.
 fn differences_of_keys() -> Vec<Difference> {
     let mut found = Vec::new();
-    for Line { number, heading, key, note } in lines() {
+    for Line { number, heading, key, comment } in lines() {
         let mut differ = |what: &str, before: &str, new: String| {
             found.push(Difference {
                 what: format!("`{key}` of {heading} {what}"),
                 heading: heading.clone(),
                 key: Some(key.clone()),
-                is_at_start: matches!(note, Note::AtStart(_)),
+                is_at_start: matches!(comment, Comment::AtStart(_)),
                 before: before.to_owned(),
                 new,
             });
         };
-        if let Note::Other(other, _) | Note::AtStart(other) = &note {
+        if let Comment::Other(other, _) | Comment::AtStart(other) = &comment {
             differ("changed", EVERY_KEY, with(number, Some(&format!("{key} = {other}"))));
         }
         let without = with(number, None);
-        if matches!(note, Note::Other(_, Without::Legal) | Note::OnlyRemoved) {
+        if matches!(comment, Comment::Other(_, Without::Legal) | Comment::OnlyRemoved) {
             differ("removed", EVERY_KEY, without.clone());
             differ("added", &without, EVERY_KEY.to_owned());
-        } else if matches!(note, Note::Other(_, Without::Refused)) {
+        } else if matches!(comment, Comment::Other(_, Without::Refused)) {
             assert!(parse(&without).is_none(), "{heading} without `{key}` is refused");
         }
     }
