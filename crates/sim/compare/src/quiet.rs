@@ -385,8 +385,12 @@ mod tests {
 
     /// Runs one attempt after the other, of which others have these shares of the processors.
     /// Returns the number of the attempt whose result counts.
-    fn attempts(policy: DisturbedRuns, foreign: &[u64], planned: Duration) -> (u32, Conditions) {
-        let shares = RefCell::new(foreign.iter().copied());
+    fn attempts<const N: usize>(
+        policy: DisturbedRuns,
+        foreign: [u64; N],
+        planned: Duration,
+    ) -> (u32, Conditions) {
+        let shares = RefCell::new(foreign.into_iter());
         let machine = RefCell::new(usage("cpu  0 0 0 0 0 0 0 0 0 0", 0));
         let is_begin = Cell::new(false);
         let watch = QuietWatch {
@@ -415,18 +419,18 @@ mod tests {
     #[test]
     fn a_disturbed_run_is_repeated_and_the_least_disturbed_counts() {
         let planned = Duration::from_secs(10);
-        let (counts, conditions) = attempts(DisturbedRuns::Repeat, &[400, 20], planned);
+        let (counts, conditions) = attempts(DisturbedRuns::Repeat, [400, 20], planned);
         assert_eq!((counts, conditions.repeated, conditions.disturbed()), (2, 1, 0));
-        let (counts, conditions) = attempts(DisturbedRuns::Repeat, &[400, 300, 350], planned);
+        let (counts, conditions) = attempts(DisturbedRuns::Repeat, [400, 300, 350], planned);
         assert_eq!((counts, conditions.repeated, conditions.disturbed()), (2, 2, 1));
-        let (counts, conditions) = attempts(DisturbedRuns::Repeat, &[20], planned);
+        let (counts, conditions) = attempts(DisturbedRuns::Repeat, [20], planned);
         assert_eq!((counts, conditions.repeated, conditions.disturbed()), (1, 0, 0));
     }
 
     #[test]
     fn a_disturbed_run_is_not_repeated_if_it_is_accepted() {
         let planned = Duration::from_secs(10);
-        let (counts, conditions) = attempts(DisturbedRuns::Take, &[400], planned);
+        let (counts, conditions) = attempts(DisturbedRuns::Take, [400], planned);
         assert_eq!((counts, conditions.repeated, conditions.disturbed()), (1, 0, 1));
     }
 
