@@ -16,6 +16,7 @@ mod request;
 mod session;
 mod socket;
 mod standby;
+mod states;
 mod way;
 mod whole;
 
@@ -30,9 +31,9 @@ pub(crate) use knowledge::seconds;
 pub use knowledge::{FeedStatus, HintOrigin, HintSays, HintStatus, PathOutlook, PlanStatus};
 pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
-    ContactForecast, ContactIntegrity, ContactReceived, ContactState, DestinationStatus,
-    FrameReception, LinePath, LineState, LineStatus, LiveStatus, PathControl, PathFec,
-    ProductStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
+    ContactForecast, ContactIntegrity, ContactReceived, DestinationStatus, FrameReception,
+    LinePath, LineStatus, LiveStatus, PathControl, PathFec, ProductStatus, SpoolStatus,
+    StageLatency, StationPeer, StationStatus, StoreStatus,
 };
 pub use process::ProcessStatus;
 pub use products::{AssembledProduct, AssemblyState};
@@ -43,5 +44,6 @@ pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};
 pub use standby::{StandbyStatus, StandbyWord};
+pub use states::{ContactState, LineState, StoreState};
 pub use way::{ContactWay, HopStatus};
 pub use whole::NodeStatus;

@@ -11,6 +11,7 @@ use super::products::AssembledProduct;
 use super::reception::{ChannelState, RecordingStatus, Vita49Status};
 use super::session::{SessionStatus, ShortageStatus, ThreadStatus};
 use super::standby::StandbyStatus;
+use super::states::{ContactState, LineState, StoreState};
 use super::way::ContactWay;
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
@@ -134,23 +135,6 @@ pub struct ChannelStatus {
     pub vita49: Option<Vita49Status>,
 }
 
-/// The state of a contact.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ContactState {
-    /// Data comes in.
-    #[default]
-    Open,
-    /// The last frame has arrived.
-    Closed,
-    /// Its products are written.
-    Done,
-    /// Its products could not be made; the reason is among the alarms.
-    Failed,
-    /// It came through this node before: it is neither processed nor passed on.
-    Refused,
-}
-
 /// A contact as captured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContactCaptured {
@@ -217,34 +201,6 @@ pub struct SpoolStatus {
     pub bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
-}
-
-/// Whether a durable store takes data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StoreState {
-    /// It does.
-    #[default]
-    Ok,
-    /// There is no space: backpressure until there is.
-    Full,
-    /// The disk failed: backpressure, and it is tried again.
-    Failed,
-}
-
-/// Whether the line is in use.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LineState {
-    /// Being set up.
-    #[default]
-    Connecting,
-    /// In use.
-    Open,
-    /// Down; the station calls again soon.
-    Down,
-    /// The centre refuses this station, or is not the one configured.
-    Refused,
 }
 
 /// A station's line to its centre.

@@ -16,9 +16,9 @@
 //! in the station's input (bits). An outcome, one for each span in the same order, is the number of
 //! frames that were found and sent, and the reason for the others.
 //!
-//! A delivered contact is: its name, its mission and its channel; its first and its last good frame, each as
-//! reception time and mark; whether it has ended; milliseconds since its last frame came; the
-//! reception times of the frames around each time in which frames are missing.
+//! A delivered contact is: its name, its mission and its channel; its first and its last good frame,
+//! each as reception time and mark; whether it has ended; milliseconds since its last frame came;
+//! the reception times of the frames around each time in which frames are missing.
 
 use super::position::Place;
 use crate::standby::{
@@ -386,8 +386,8 @@ mod tests {
     const STAND_BY: &str = r#"{"say":"stand-by","of":"station-1","since":1730000000000000}"#;
     const DELIVERED: &str = concat!(
         r#"{"say":"delivered","of":"station-1","known":true,"whole":true,"#,
-        r#""contacts":[["station-1-3","jpss1","x-band",[1730000000000000,11],[1730000060000000,12],"#,
-        r#"false,80,[[1730000000000000,1730000000020000]]]]}"#
+        r#""contacts":[["station-1-3","jpss1","x-band",[1730000000000000,11],"#,
+        r#"[1730000060000000,12],false,80,[[1730000000000000,1730000000020000]]]]}"#
     );
 
     #[test]
