@@ -7,7 +7,7 @@ use skyhaul_units::Duration;
 pub struct BlockRequest {
     /// Its number: 1 for the program's first block, and one more for each further one.
     pub number: u64,
-    /// The flow that it belongs to, below [`FLOWS`].
+    /// The flow that it belongs to, 0 to 1,021.
     pub flow: u32,
     /// Its class, by the place in the list that the node gave; none for the default one.
     pub class: Option<u16>,

@@ -16,9 +16,9 @@
 //! in the station's input (bits). An outcome, one for each span in the same order, is the number of
 //! frames that were found and sent, and the reason for the others.
 //!
-//! A delivered contact is: its name, its mission and its channel; its first and its last good frame,
-//! each as reception time and mark; whether it has ended; milliseconds since its last frame came;
-//! the reception times of the frames around each time in which frames are missing.
+//! A delivered contact is: its name, its mission and its channel; its first and its last good
+//! frame, each as reception time and mark; whether it has ended; milliseconds since its last frame
+//! came; the reception times of the frames around each time in which frames are missing.
 
 use super::position::Place;
 use crate::standby::{
