@@ -147,10 +147,11 @@ fn a_subscription_to_nobody_keeps_later_ones_from_its_contacts() {
     assert_eq!(config.route(&label("station-1", "x", "aqua")).to, [2], "the shadow alone");
     assert_eq!(config.route(&label("station-1", "x", "jpss")).to, [0, 2]);
     let before = station(
-        "[[subscription]]\nof = \"contacts\"\nto = [\"oper\"]\n[[subscription]]\nof = \
-        \"contacts\"\nto = []\n",
+        "[[subscription]]\nof = \"contacts\"\nmission = [\"aqua\"]\nto = \
+        [\"oper\"]\n[[subscription]]\nof = \"contacts\"\nto = []\n",
     );
     assert_eq!(before.route(&label("station-1", "x", "aqua")).to, [0, 2], "the first decides");
+    assert_eq!(before.route(&label("station-1", "x", "jpss")).to, [2]);
     let hidden = node(
         "[[subscription]]\nof = \"contacts\"\nto = []\n[[subscription]]\nof = \"contacts\"\nto = \
         [\"oper\"]\n",
