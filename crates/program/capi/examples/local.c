@@ -1,6 +1,8 @@
-// Two programs in one: one listens at the block service of this host's node, one calls it through a peer.
+// Two programs in one: one listens at the block service of this host's node, one calls it through a
+// peer.
 //
-//   cc -I include examples/local.c -L ../../target/release -lskyhaul_c -o local && ./local SOCKET PEER
+//   cc -I include examples/local.c -L ../../target/release -lskyhaul_c -o local
+//   ./local SOCKET PEER
 
 #include <poll.h>
 #include <stdio.h>
@@ -14,7 +16,8 @@
 /* Ends the program where a call did not do what it was asked for. */
 static void must(skyhaul_code code, const char *what) {
     if (code != SKYHAUL_CODE_DONE) {
-        fprintf(stderr, "%s: %s\n", what, code == SKYHAUL_CODE_TIMED_OUT ? "timed out" : skyhaul_error());
+        const char *why = code == SKYHAUL_CODE_TIMED_OUT ? "timed out" : skyhaul_error();
+        fprintf(stderr, "%s: %s\n", what, why);
         exit(1);
     }
 }

@@ -2,16 +2,17 @@
 //
 // Who owns what:
 //   - What a function gives out through a `**out` argument is the caller's, until it goes back through the
-//     function that ends it: skyhaul_node_stop, skyhaul_local_close, skyhaul_session_close, skyhaul_sent_free,
-//     skyhaul_received_free. These take NULL, too. Nothing else of what is handed out is freed.
+//     function that ends it: skyhaul_node_stop, skyhaul_local_close, skyhaul_session_close,
+//     skyhaul_sent_free, skyhaul_received_free. These take NULL, too. Nothing else of what is handed out is freed.
 //   - What a function takes (texts, arrays, a block's bytes) is the caller's, is read before the function returns, and may
 //     be changed or freed then. Texts are UTF-8 and end with a zero.
 //   - Text is written into arrays of the caller, whose sizes are given; what does not fit is refused, not cut.
 //   - A session outlives nothing: end its blocks and itself before its node. After skyhaul_node_stop its sessions still
 //     have to be closed; they say SKYHAUL_CODE_CLOSED.
 //
-// Threads: any function may be called by any thread at any time, for the same object, too, but for the five that end an
-// object: nobody else may be using it then. A function that waits blocks its thread alone.
+// Threads: any function may be called by any thread at any time, for the same object, too, but for
+// the five that end an object: nobody else may be using it then. A function that waits blocks its
+// thread alone.
 //
 // Times to wait are in milliseconds: negative for as long as it takes, 0 to look without waiting.
 //

@@ -85,11 +85,19 @@ class Session:
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
     ) -> None: ...
     def __aenter__(self) -> Awaitable[Self]: ...
     def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
     ) -> Awaitable[None]: ...
 
 @final
@@ -119,11 +127,19 @@ class Node:
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
     ) -> None: ...
     def __aenter__(self) -> Awaitable[Self]: ...
     def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
     ) -> Awaitable[None]: ...
 
 @final
@@ -131,7 +147,9 @@ class LocalNode:
     """This host's node, by its block service."""
 
     def __new__(cls, socket: str | os.PathLike[str], name: str) -> Self: ...
-    def connect(self, peer: str, program: str, timeout: float | timedelta | None = None) -> Session: ...
+    def connect(
+        self, peer: str, program: str, timeout: float | timedelta | None = None
+    ) -> Session: ...
     def connect_async(self, peer: str, program: str) -> Awaitable[Session]: ...
     def listen(self) -> None: ...
     def accept(self, timeout: float | timedelta | None = None) -> Session | None: ...
@@ -139,11 +157,19 @@ class LocalNode:
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
     ) -> None: ...
     def __aenter__(self) -> Awaitable[Self]: ...
     def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
     ) -> Awaitable[None]: ...
 
 @final

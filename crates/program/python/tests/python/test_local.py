@@ -13,10 +13,15 @@ SOCKET = os.environ["SKYHAUL_BLOCKS"]
 
 class Local(unittest.TestCase):
     def test_blocks_go_through_the_service_and_a_session_can_be_polled(self) -> None:
-        with skyhaul.LocalNode(SOCKET, "screen") as screen, skyhaul.LocalNode(SOCKET, "camera") as camera:
+        with (
+            skyhaul.LocalNode(SOCKET, "screen") as screen,
+            skyhaul.LocalNode(SOCKET, "camera") as camera,
+        ):
             screen.listen()
             with camera.connect("mirror", "screen", WAIT) as near, screen.accept(WAIT) as far:
-                frame = skyhaul.Block(b"q" * 100_000, flow=3, deadline=60, expendable=True, class_name="urgent")
+                frame = skyhaul.Block(
+                    b"q" * 100_000, flow=3, deadline=60, expendable=True, class_name="urgent"
+                )
                 sent = near.send(frame, WAIT)
                 self.assertTrue(select.select([far], [], [], WAIT)[0])
                 block = far.recv(WAIT)
@@ -30,7 +35,8 @@ class Local(unittest.TestCase):
         with self.assertRaises(skyhaul.SocketError):
             skyhaul.LocalNode("/nowhere/blocks.sock", "camera")
         with skyhaul.LocalNode(SOCKET, "lonely") as node:
-            with self.assertRaisesRegex(skyhaul.ClosedError, "no program listens there as `nobody`"):
+            refused = "no program listens there as `nobody`"
+            with self.assertRaisesRegex(skyhaul.ClosedError, refused):
                 node.connect("mirror", "nobody", WAIT)
             with self.assertRaisesRegex(skyhaul.ClosedError, "its peers are mirror"):
                 node.connect("elsewhere", "nobody", WAIT)
@@ -39,7 +45,10 @@ class Local(unittest.TestCase):
 
     def test_asyncio(self) -> None:
         async def exchange() -> None:
-            async with skyhaul.LocalNode(SOCKET, "there") as there, skyhaul.LocalNode(SOCKET, "here") as here:
+            async with (
+                skyhaul.LocalNode(SOCKET, "there") as there,
+                skyhaul.LocalNode(SOCKET, "here") as here,
+            ):
                 there.listen()
                 near = await here.connect_async("mirror", "there")
                 far = await there.accept_async()

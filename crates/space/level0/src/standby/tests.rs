@@ -68,9 +68,9 @@ fn watch(
     contact: impl Fn(u64) -> DeliveredContact,
 ) -> Vec<FlowId> {
     let mut settled = Vec::new();
-    for now in (from..to).step_by(100) {
-        gate.report(at(now), told(&[contact(now)]));
-        settled.extend(gate.look(at(now), BEGIN + ms(now)));
+    for time in (from..to).step_by(100) {
+        gate.report(at(time), told(&[contact(time)]));
+        settled.extend(gate.look(at(time), BEGIN + ms(time)));
     }
     settled
 }
@@ -78,13 +78,13 @@ fn watch(
 #[test]
 fn nothing_is_sent_while_the_first_delivers_and_what_it_has_delivered_is_settled() {
     let mut gate = gate(0);
-    for now in (0..60_000).step_by(100) {
-        gate.spooled(FLOW, frames(now, now + 80));
-        if now >= 300 {
-            gate.report(at(now), told(&[delivered(0, now - 300, 20)]));
+    for time in (0..60_000).step_by(100) {
+        gate.spooled(FLOW, frames(time, time + 80));
+        if time >= 300 {
+            gate.report(at(time), told(&[delivered(0, time - 300, 20)]));
         }
-        assert!(gate.look(at(now), BEGIN + ms(now)).is_empty());
-        assert!(!gate.is_released(FLOW), "at {now} ms");
+        assert!(gate.look(at(time), BEGIN + ms(time)).is_empty());
+        assert!(!gate.is_released(FLOW), "at {time} ms");
     }
     assert_eq!(gate.state(), StandbyState::StandingBy);
     gate.closed(FLOW);
@@ -116,13 +116,13 @@ fn one_that_returns_delivers_alone_again_after_a_while_and_no_block_is_sent_twic
     gate.verdict(FLOW, Some(frames(0, 80)), BlockPlace::Opening, BEGIN);
     gate.verdict(FLOW, Some(frames(100, 9_980)), BlockPlace::Middle, BEGIN + ms(13_000));
     // It returns and is 300 ms behind.
-    for now in (13_000..18_500).step_by(100) {
-        gate.spooled(FLOW, frames(now, now + 80));
-        watch(&mut gate, now, now + 100, |now| delivered(0, now - 300, 20));
-        let block = frames(now, now + 80);
-        let fresh = gate.verdict(FLOW, Some(block), BlockPlace::Middle, BEGIN + ms(now + 100));
+    for time in (13_000..18_500).step_by(100) {
+        gate.spooled(FLOW, frames(time, time + 80));
+        watch(&mut gate, time, time + 100, |time| delivered(0, time - 300, 20));
+        let block = frames(time, time + 80);
+        let fresh = gate.verdict(FLOW, Some(block), BlockPlace::Middle, BEGIN + ms(time + 100));
         if gate.is_released(FLOW) {
-            assert_eq!(fresh, BlockVerdict::Wait, "at {now} ms");
+            assert_eq!(fresh, BlockVerdict::Wait, "at {time} ms");
         }
     }
     assert!(!gate.is_released(FLOW), "it delivers again without a pause");
@@ -154,9 +154,9 @@ fn a_centre_that_does_not_answer_or_knows_no_such_station_gets_everything() {
     let sent = unanswered.verdict(FLOW, Some(frames(0, 80)), BlockPlace::Middle, BEGIN);
     assert_eq!(sent, BlockVerdict::Send);
     let mut unknown = gate(1_000);
-    for now in [100, 800, 1_600] {
-        unknown.report(at(now), StandbyReport { is_known: false, ..told(&[]) });
-        unknown.look(at(now), BEGIN);
+    for time in [100, 800, 1_600] {
+        unknown.report(at(time), StandbyReport { is_known: false, ..told(&[]) });
+        unknown.look(at(time), BEGIN);
     }
     assert_eq!(unknown.state(), StandbyState::Unknown);
     assert!(unknown.is_released(FLOW));
@@ -410,17 +410,17 @@ fn whatever_happens_to_the_first_station_no_frame_is_missing_and_few_come_twice(
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut pass = Pass::new();
         let (mut events, length) = (1, 30_000);
-        for now in (0..length).step_by(BLOCK as usize) {
-            pass.capture(now);
+        for time in (0..length).step_by(BLOCK as usize) {
+            pass.capture(time);
             if rng.random_range(0..40) == 0 {
                 happens(&mut pass.first, &mut rng);
                 events += 1;
             }
-            pass.step(now + BLOCK, false);
+            pass.step(time + BLOCK, false);
         }
         pass.gate.closed(FLOW);
-        for now in (length + BLOCK..length + 20_000).step_by(BLOCK as usize) {
-            pass.step(now, true);
+        for time in (length + BLOCK..length + 20_000).step_by(BLOCK as usize) {
+            pass.step(time, true);
         }
         let missing: Vec<u64> = pass.captured.difference(&pass.centre).copied().collect();
         assert!(missing.is_empty(), "seed {seed}: {} missing, {:?}", missing.len(), &missing[..1]);
