@@ -183,11 +183,7 @@ impl ProgramMessage {
     /// # Errors
     /// It is none, or of another version.
     pub fn decode(message: &[u8]) -> Result<Self, BadMessage> {
-        if let [CALL | LISTEN, rest @ ..] = message
-            && let Some(version) = ByteReader::new(rest).u16().filter(|version| *version != VERSION)
-        {
-            return Err(BadMessage::Version(version));
-        }
+        check_version(message, &[CALL, LISTEN])?;
         Self::read(message).ok_or_else(|| unreadable(message))
     }
 
@@ -258,11 +254,7 @@ impl NodeMessage {
     /// # Errors
     /// It is none, or of another version.
     pub fn decode(message: &[u8]) -> Result<Self, BadMessage> {
-        if let [OPEN, rest @ ..] = message
-            && let Some(version) = ByteReader::new(rest).u16().filter(|version| *version != VERSION)
-        {
-            return Err(BadMessage::Version(version));
-        }
+        check_version(message, &[OPEN])?;
         Self::read(message).ok_or_else(|| unreadable(message))
     }
 
@@ -452,6 +444,16 @@ fn name(reader: &mut ByteReader<'_>) -> Option<String> {
     let len = usize::from(reader.u8()?);
     let text = core::str::from_utf8(reader.take(len)?).ok()?;
     (len <= NAME_MAX && !text.chars().any(char::is_control)).then(|| text.to_owned())
+}
+
+/// Refuses a message of one of these kinds that is of another version.
+fn check_version(message: &[u8], kinds: &[u8]) -> Result<(), BadMessage> {
+    let Some((kind, rest)) = message.split_first() else { return Ok(()) };
+    let version = ByteReader::new(rest).u16().filter(|version| *version != VERSION);
+    match version {
+        Some(version) if kinds.contains(kind) => Err(BadMessage::Version(version)),
+        _ => Ok(()),
+    }
 }
 
 fn unreadable(message: &[u8]) -> BadMessage {

@@ -4,39 +4,20 @@
 mod node;
 mod truth;
 
+use super::custody::{Moment, millis};
 use node::{Node, Role};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use skyhaul_lab::{PlainLine, PlainPath};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_transport::{CloseReason, DownReason, Event, Opening, Session, SessionConfig, drive};
-use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::collections::BTreeMap;
 use truth::Truth;
-
-pub const fn millis(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
 
 /// The name of a node, by its place in the chain.
 pub fn name(place: usize) -> String {
     format!("node-{place}")
-}
-
-/// The virtual clock's reading.
-#[derive(Debug, Clone, Copy)]
-pub struct Moment {
-    pub now: Instant,
-}
-
-impl Moment {
-    pub fn zero() -> Utc {
-        Utc::from_micros(1_730_419_200_000_000)
-    }
-
-    pub fn utc(self) -> Utc {
-        Self::zero() + self.now.since(Instant::ZERO)
-    }
 }
 
 /// What goes wrong, at which node or on the line behind it.
