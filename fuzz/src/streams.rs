@@ -9,16 +9,19 @@ use skyhaul_units::{Duration, Instant};
 /// sink's end, where each of its frames has one fate. As bytes: frames and what lies between them
 /// are all there is.
 pub fn streams(input: &[u8]) {
-    for format in [StreamFormat::Vdif, StreamFormat::Mark5b, StreamFormat::Datagrams] {
+    for format in FORMATS {
         if let Ok(message) = Message::decode(&Bytes::copy_from_slice(input), format) {
             assert_eq!(Message::decode(&message.encode(), format), Ok(message.clone()));
             if let Message::Group(group) = message {
                 goes_through(group, format);
             }
         }
-        found(input, Some(format).filter(|format| *format != StreamFormat::Datagrams));
+        found(input, Some(format).filter(|format| format.has_headers()));
     }
 }
+
+const FORMATS: [StreamFormat; 4] =
+    [StreamFormat::Vdif, StreamFormat::Mark5b, StreamFormat::Datagrams, StreamFormat::Rtp];
 
 fn goes_through(mut group: skyhaul_streams::wire::FrameGroup, format: StreamFormat) {
     // Missing frames before it are made; not millions of them.

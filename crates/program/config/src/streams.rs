@@ -19,16 +19,19 @@ section! {
     /// `skyhaul stream`. The centre's `[peer.streams]` must allow the sink. Up to 16.
     "[[stream]]" StreamEntry checked by StreamEntry::check {
         /// The source: a file, `udp://HOST:PORT` (numbered as by VTP and jive5ab; otherwise add
-        /// `?plain`), `shm:/NAME`, `zero:RATE` or `vdif:RATE`.
+        /// `?plain`), `rtp://HOST:PORT` (with `?codec=h264`, `h265` or `any`, and `&clock=90000`),
+        /// `shm:/NAME`, `zero:RATE` or `vdif:RATE`.
         from: AsFlag<SourceSpec> => required,
         /// The sink at the centre: a new file in the folder that the centre has for this station,
-        /// `udp://HOST:PORT`, `shm:/NAME` or `null`. `{utc}` in it becomes the start time of the
-        /// stream, such as `20260314T150926Z`, so that each stream gets its own file.
+        /// `udp://HOST:PORT`, `rtp://HOST:PORT` (for a source `rtp://` only), `shm:/NAME` or `null`.
+        /// `{utc}` in it becomes the start time of the stream, such as `20260314T150926Z`, so that
+        /// each stream gets its own file.
         to: CentreSink => required,
         /// The stream format: `vdif`, `mark5b` or `datagrams`. Default: the program detects VDIF
         /// and Mark 5B.
         format: AsFlag<StreamFormat> => optional,
-        /// How long the sink waits for a frame after the fastest frames.
+        /// How long the sink waits for a frame after the fastest frames; of `rtp://`, how much later
+        /// than these each frame goes out.
         lateness: Duration => "500 ms",
         /// The reading speed: `frames` by the times of the frames, `live` as the data arrives,
         /// `line` as fast as the line carries it, or a rate. Default: `frames` for files, `live`
@@ -55,8 +58,8 @@ section! {
         /// The folder for files, which the station cannot leave. The centre creates it if it does
         /// not exist. Default: no files.
         root: PathBuf => optional,
-        /// The sinks that the station may name: `null`, `udp://HOST:PORT`, `udp://HOST:PORT?plain`
-        /// or `shm:/NAME` (with `?size=SIZE` for ring buffers up to that size).
+        /// The sinks that the station may name: `null`, `udp://HOST:PORT`, `udp://HOST:PORT?plain`,
+        /// `rtp://HOST:PORT` or `shm:/NAME` (with `?size=SIZE` for ring buffers up to that size).
         allow: Sinks => "[]",
     }
 }
@@ -116,6 +119,8 @@ impl StreamEntry {
                     .to_owned(),
             );
         }
+        let pace = self.pace.as_ref().map(|pace| pace.0);
+        self.from.0.check(self.to.0.spec(), self.format(), pace)?;
         if self.frames_per_second == Some(0) {
             return Err("a stream of 0 frames per second is not possible; write 1 at least, or \
                        leave it out"

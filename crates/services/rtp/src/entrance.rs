@@ -28,7 +28,7 @@ pub struct RtpCounters {
     pub framed: u64,
     /// Packets that came after their place had been left, or twice.
     pub late: u64,
-    /// Packets of another source, of RTCP, or that are none.
+    /// Packets of another source, of RTCP, far from the others, or that are none.
     pub refused: u64,
     /// Packets that never came.
     pub missing: u64,
@@ -58,6 +58,10 @@ pub struct RtpEntrance {
 #[derive(Debug, Clone, Copy)]
 struct Source {
     ssrc: u32,
+    /// When its last packet came.
+    last: Instant,
+    /// The number that follows the last packet far from the others, if it came just now.
+    far: Option<u16>,
     /// The extended number of the packet that comes next.
     next: u64,
     /// The extended time stamp of the packet before it.
@@ -79,6 +83,9 @@ const WAITING_MAX: usize = 128;
 const DONE_MAX: usize = 128;
 /// RFC 3550 A.1: a jump by more is a new beginning of the stream.
 const JUMP: u64 = 3_000;
+/// Another source is refused until the one that is there was silent for this long: a camera that
+/// begins anew has another source identifier (RFC 3550 8.1).
+const SILENCE: Duration = Duration::from_secs(1);
 /// A frame whose end does not come is complete after this: a frame of 10 a second.
 const FRAME_WAIT: Duration = Duration::from_millis(100);
 
@@ -115,9 +122,12 @@ impl RtpEntrance {
             self.counters.refused += 1;
             return Err(RtpPacketError::Short);
         }
-        let number = self.number(&packet);
-        let Some(source) = &self.source else { return Ok(()) };
-        if number < source.next || self.waiting.contains_key(&number) {
+        let Some(number) = self.number(now, &packet) else {
+            self.counters.refused += 1;
+            return Ok(());
+        };
+        let next = self.source.map_or(0, |source| source.next);
+        if number < next || self.waiting.contains_key(&number) {
             self.counters.late += 1;
             return Ok(());
         }
@@ -129,14 +139,25 @@ impl RtpEntrance {
         Ok(())
     }
 
-    /// The extended number of a packet; begins anew where it is of another source, or far away.
-    fn number(&mut self, packet: &RtpPacket) -> u64 {
-        let low = u64::from(packet.sequence());
-        if let Some(source) = &self.source {
-            let number = extend(source.next, low, 16);
-            let is_near = number.abs_diff(source.next) <= JUMP;
-            if source.ssrc == packet.ssrc() && is_near {
-                return number;
+    /// The extended number of a packet; `None` where it is not of the stream. The stream begins anew
+    /// under another source when this one is silent, and at two packets in a row that are far away
+    /// (RFC 3550 A.1).
+    fn number(&mut self, now: Instant, packet: &RtpPacket) -> Option<u64> {
+        if let Some(source) = &mut self.source {
+            if source.ssrc != packet.ssrc() {
+                if now.since(source.last) < SILENCE {
+                    return None;
+                }
+            } else {
+                let number = extend(source.next, u64::from(packet.sequence()), 16);
+                if number.abs_diff(source.next) <= JUMP {
+                    (source.last, source.far) = (now, None);
+                    return Some(number);
+                }
+                if source.far.replace(packet.sequence().wrapping_add(1)) != Some(packet.sequence())
+                {
+                    return None;
+                }
             }
             self.counters.restarts += 1;
             self.flush();
@@ -144,9 +165,10 @@ impl RtpEntrance {
         // Room for a time before the first one.
         let time = self.source.map_or(1 << 32, |source| source.time);
         let time = extend(time, u64::from(packet.timestamp()), 32);
-        let first = (1 << 16) + low;
-        self.source = Some(Source { ssrc: packet.ssrc(), next: first, time, missing: 0 });
-        first
+        let first = (1 << 16) + u64::from(packet.sequence());
+        let ssrc = packet.ssrc();
+        self.source = Some(Source { ssrc, last: now, far: None, next: first, time, missing: 0 });
+        Some(first)
     }
 
     /// Puts what is in order into frames.

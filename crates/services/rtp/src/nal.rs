@@ -36,16 +36,23 @@ pub struct CodecRefused(String);
 impl FromStr for VideoCodec {
     type Err = CodecRefused;
     fn from_str(text: &str) -> Result<Self, CodecRefused> {
-        match text {
-            "any" => Ok(Self::Any),
-            "h264" => Ok(Self::H264),
-            "h265" => Ok(Self::H265),
-            _ => Err(CodecRefused(text.chars().take(40).collect())),
-        }
+        [Self::Any, Self::H264, Self::H265]
+            .into_iter()
+            .find(|codec| codec.name() == text)
+            .ok_or_else(|| CodecRefused(text.chars().take(40).collect()))
     }
 }
 
 impl VideoCodec {
+    /// Its name, as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::H264 => "h264",
+            Self::H265 => "h265",
+        }
+    }
+
     /// What the payload of one packet says of its frame. The frame is what its most telling packet
     /// says: the largest.
     pub fn kind_of(self, payload: &[u8]) -> RtpFrameKind {

@@ -22,6 +22,8 @@ pub struct StreamContext<'a> {
 /// The progress of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
+    /// The format of its units.
+    pub format: StreamFormat,
     /// Since it began.
     pub elapsed: Duration,
     /// At the source's end: totals of the source.
@@ -42,11 +44,11 @@ pub struct SourceTotals {
     pub bytes: u64,
     /// Frames among them that were dropped here, because the line had no room for them in time.
     pub unsent: u64,
-    /// Units that were missing in the source already, by its sequence numbers.
+    /// Units that were missing in the source already, by its sequence numbers: packets of RTP.
     pub source_missing: u64,
-    /// Units that the source gave out of order.
+    /// Units that the source gave out of order: packets of RTP that came too late or twice.
     pub source_reordered: u64,
-    /// Bytes of the source that belong to no frame.
+    /// Bytes of the source that belong to no frame: of packets that are not of the RTP stream.
     pub skipped: u64,
     /// How much later than its time a frame was handed over, in the mean and at most, in
     /// microseconds: of a source that has a pace.

@@ -27,5 +27,5 @@ pub use send::{Options, groups, send};
 pub use serve::serve;
 pub use sink::AllowedSinks;
 pub use source::{Holds, StreamSource, StreamSourceError};
-pub use spec::{EndpointSpecError, FarSink, Numbering, SinkSpec, SourceSpec};
+pub use spec::{EndpointSpecError, FarSink, Numbering, RtpSourceSpec, SinkSpec, SourceSpec};
 pub use wait::Waiter;

@@ -122,7 +122,7 @@ mod tests {
 
     fn parcel(len: usize, millis: u64) -> Parcel {
         let since = Instant::ZERO + Duration::from_millis(millis);
-        Parcel { bytes: vec![0; len].into(), frames: 10, since }
+        Parcel { bytes: vec![0; len].into(), frames: 10, since, role: None }
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! The source's end of a stream.
 
+mod dependencies;
 mod feed;
+mod rtp;
 
 use crate::end::{Look, SourceTotals, StreamContext, StreamFailure, StreamSummary};
 use crate::queue::{Queue, WhenFull};
 use crate::wait::Waiter;
 use crate::{SourcePace, StreamSource};
-use feed::{Feed, Reader};
+use dependencies::SentFrames;
+use feed::{Feed, Reader, Tally};
+use rtp::RtpReader;
 use skyhaul::{Block, ClassId, Session};
 use skyhaul_streams::wire::{CONTROL, DATA, Hello, Message, StreamRefusal};
 use skyhaul_streams::{Counters, FrameGrouping, Parcel, StreamFormat};
 use skyhaul_units::{ByteCount, Duration, Instant};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How a stream is sent.
@@ -64,8 +69,13 @@ pub fn send(
     };
     let queue = Queue::new(when_full);
     let frames_per_second = options.frames_per_second.or(source.own_rate());
-    let feed = Feed::new(&queue, run, options, frames_per_second);
-    let mut reader = Reader::new(source, feed);
+    let mut reader = match source.rtp() {
+        Some(rules) => AnyReader::Rtp(RtpReader::new(source, rules, &queue, run, options)),
+        None => {
+            let feed = Feed::new(&queue, run, options, frames_per_second);
+            AnyReader::Frames(Reader::new(source, feed))
+        }
+    };
     let format = reader.begin().map_err(StreamFailure::Here)?;
     let hello =
         Hello { format, lateness: options.lateness, frames_per_second, sink: sink.to_owned() };
@@ -100,6 +110,44 @@ pub fn send(
     })
 }
 
+/// Reads a source to its end, into the queue.
+enum AnyReader<'a> {
+    Frames(Reader<'a>),
+    Rtp(RtpReader<'a>),
+}
+
+impl AnyReader<'_> {
+    fn begin(&mut self) -> Result<StreamFormat, StreamRefusal> {
+        match self {
+            Self::Frames(reader) => reader.begin(),
+            Self::Rtp(_) => Ok(StreamFormat::Rtp),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), StreamRefusal> {
+        match self {
+            Self::Frames(reader) => reader.run(),
+            Self::Rtp(reader) => reader.run(),
+        }
+    }
+
+    /// The message at the end, where `unsent` frames were dropped.
+    fn end(&self, unsent: u64) -> Message {
+        match self {
+            Self::Frames(reader) => reader.end(unsent),
+            Self::Rtp(reader) => reader.end(unsent),
+        }
+    }
+
+    /// What the source gives.
+    fn near(&self) -> Arc<Tally> {
+        match self {
+            Self::Frames(reader) => reader.near(),
+            Self::Rtp(reader) => reader.near(),
+        }
+    }
+}
+
 /// Hands groups to the session.
 struct GroupSender<'a> {
     link: &'a Session,
@@ -107,12 +155,14 @@ struct GroupSender<'a> {
     run: &'a StreamContext<'a>,
     waiter: Waiter,
     delay: Delay,
+    sent: SentFrames,
 }
 
 impl<'a> GroupSender<'a> {
     fn new(link: &'a Session, options: &'a Options, run: &'a StreamContext<'a>) -> Self {
         let delay = Delay { until: Instant::ZERO, one_way: Duration::ZERO, window: u64::MAX };
-        Self { link, options, run, waiter: Waiter::new(run.clock), delay }
+        let (waiter, sent) = (Waiter::new(run.clock), SentFrames::default());
+        Self { link, options, run, waiter, delay, sent }
     }
 
     /// Hands groups over until there are no more.
@@ -131,27 +181,39 @@ impl<'a> GroupSender<'a> {
         }
     }
 
-    /// Hands a group over; `false` where it is too late for it.
-    fn offer(&self, parcel: Parcel) -> bool {
+    /// Hands a group over; `false` where it is too late for it, or a frame is missing without which
+    /// it is worth nothing.
+    fn offer(&mut self, parcel: Parcel) -> bool {
+        let Some(needed) = self.sent.needed_by(parcel.role) else { return false };
         loop {
             let age = if self.options.pace == SourcePace::Line {
                 Duration::ZERO
             } else {
                 self.run.clock.now().since(parcel.since)
             };
-            let bound = self.options.own_bound();
-            if age > bound || self.link.closed().is_some() {
+            if age > self.options.own_bound() || self.link.closed().is_some() {
                 return false;
             }
-            let deadline = self.delay.one_way + bound.saturating_sub(age);
-            let block = Block {
-                priority: self.options.priority,
-                class: self.options.class,
-                ..Block::expendable(DATA, deadline.max(LEAST), parcel.bytes.clone())
-            };
-            if let Some(sent) = self.waiter.within(LOOK, self.link.send(block)) {
-                return sent.map(drop).is_ok();
+            let block = Block { depends_on: needed, ..self.block(&parcel, age) };
+            let Some(sent) = self.waiter.within(LOOK, self.link.send(block)) else { continue };
+            let Ok(sent) = sent else { return false };
+            if let Some(role) = parcel.role.filter(|role| role.is_needed) {
+                self.sent.add(role.number, self.waiter.within(LOOK, sent.name()));
             }
+            return true;
+        }
+    }
+
+    fn block(&self, parcel: &Parcel, age: Duration) -> Block {
+        let Options { lateness, priority, class, .. } = *self.options;
+        // A frame of RTP goes out at the far end when the whole bound is over, not before.
+        let bound = parcel.role.map_or(self.options.own_bound(), |_| lateness);
+        let is_key = parcel.role.is_some_and(|role| role.is_key);
+        let deadline = self.delay.one_way + bound.saturating_sub(age);
+        Block {
+            priority: priority.saturating_sub(is_key.into()),
+            class,
+            ..Block::expendable(DATA, deadline.max(LEAST), parcel.bytes.clone())
         }
     }
 }
@@ -267,6 +329,7 @@ impl<'a> Sending<'a> {
                 self.told = now;
                 let (elapsed, near) = (now.since(self.began), Some(near()));
                 (self.run.tell)(&Look {
+                    format: self.format,
                     elapsed,
                     near,
                     counters: self.counters,

@@ -4,8 +4,9 @@ use crate::end::{Look, StreamContext, StreamFailure, StreamSummary};
 use crate::sink::{AllowedSinks, Sink, Writer};
 use crate::wait::Waiter;
 use skyhaul::{Block, Session};
+use skyhaul_rtp::RtpFrame;
 use skyhaul_streams::wire::{
-    CONTROL, Hello, Message, PLACES_MAX, StreamRefusal, StreamRefusalKind, WireError,
+    CONTROL, FrameGroup, Hello, Message, PLACES_MAX, StreamRefusal, StreamRefusalKind, WireError,
 };
 use skyhaul_streams::{Counters, StreamFormat, StreamReceiver};
 use skyhaul_units::{Duration, Instant};
@@ -77,7 +78,7 @@ impl Serving<'_> {
         };
         match Message::decode(&first.bytes, StreamFormat::Datagrams) {
             Ok(Message::Hello(hello)) => {
-                let sink = Sink::open(&hello.sink, allowed).map_err(StreamFailure::Here)?;
+                let sink = Sink::open(&hello, allowed).map_err(StreamFailure::Here)?;
                 Ok((hello, sink))
             }
             Ok(_) => Err(StreamFailure::Malformed("no Hello message".to_owned())),
@@ -111,6 +112,7 @@ impl Serving<'_> {
                     let repaired = incoming.timing.repaired;
                     match Message::decode(&incoming.bytes, hello.format)? {
                         Message::Group(group) => {
+                            check_packets(hello, &group)?;
                             let now = self.run.clock.now();
                             match repaired {
                                 false => arrival.group(now, group)?,
@@ -167,7 +169,8 @@ impl Serving<'_> {
             self.told = now;
             let counters = *arrival.counters();
             let slowest = arrival.slowest();
-            (self.run.tell)(&Look { elapsed: now.since(began), near: None, counters, slowest });
+            let (elapsed, format) = (now.since(began), hello.format);
+            (self.run.tell)(&Look { format, elapsed, near: None, counters, slowest });
             self.say(&Message::Account(counters));
         }
         Ok(())
@@ -219,6 +222,15 @@ impl Serving<'_> {
         let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
         drop(self.waiter.within(PARTING, self.link.send(block)));
     }
+}
+
+/// The sink gets whole packets of RTP only.
+fn check_packets(hello: &Hello, group: &FrameGroup) -> Result<(), StreamFailure> {
+    if hello.format == StreamFormat::Rtp {
+        RtpFrame::packets_in(&group.frames)
+            .map_err(|error| StreamFailure::Malformed(error.to_string()))?;
+    }
+    Ok(())
 }
 
 fn cannot_write(hello: &Hello, error: &str) -> StreamFailure {

@@ -10,8 +10,9 @@ use crate::ring::Ring;
 use crate::spec::{Numbering, SinkSpec};
 use file::FileSink;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_streams::SinkFrames;
-use skyhaul_streams::wire::{StreamRefusal, StreamRefusalKind};
+use skyhaul_rtp::RtpFrame;
+use skyhaul_streams::wire::{Hello, StreamRefusal, StreamRefusalKind};
+use skyhaul_streams::{SinkFrames, StreamFormat};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -55,6 +56,7 @@ pub(crate) enum Sink {
     Pipe,
     File(FileSink),
     Udp(UdpSink),
+    Rtp(UdpSink),
     Ring(Ring),
 }
 
@@ -67,8 +69,9 @@ pub(crate) struct UdpSink {
 }
 
 impl Sink {
-    /// Opens the sink that a caller names, if it is permitted.
-    pub fn open(text: &str, allowed: &AllowedSinks) -> Result<Self, StreamRefusal> {
+    /// Opens the sink that a caller names, if it is permitted and takes its stream.
+    pub fn open(hello: &Hello, allowed: &AllowedSinks) -> Result<Self, StreamRefusal> {
+        let text = &*hello.sink;
         let spec: SinkSpec = text.parse().map_err(|error: crate::EndpointSpecError| {
             StreamRefusal::new(StreamRefusalKind::NotAllowed, error.to_string())
         })?;
@@ -84,6 +87,12 @@ impl Sink {
                     {text}, or `allow` in [peer.streams]"
                 ),
             };
+            return Err(StreamRefusal::new(StreamRefusalKind::NotAllowed, sentence));
+        }
+        let is_rtp = matches!(spec, SinkSpec::Rtp { .. });
+        if is_rtp != (hello.format == StreamFormat::Rtp) {
+            let sentence =
+                format!("the sink {text} takes no stream of {}; {RTP}", hello.format.name());
             return Err(StreamRefusal::new(StreamRefusalKind::NotAllowed, sentence));
         }
         let cannot = |error: io::Error| {
@@ -102,6 +111,9 @@ impl Sink {
             }
             SinkSpec::Udp { address, numbering } => {
                 Self::Udp(UdpSink::open(&address, numbering).map_err(cannot)?)
+            }
+            SinkSpec::Rtp { address } => {
+                Self::Rtp(UdpSink::open(&address, Numbering::Plain).map_err(cannot)?)
             }
             SinkSpec::Ring(name, size) => {
                 Self::Ring(Ring::create(&name.path(), size.as_u64()).map_err(cannot)?)
@@ -122,6 +134,7 @@ impl Sink {
             }
             Self::File(file) => file.write(bytes)?,
             Self::Udp(udp) => udp.write(given)?,
+            Self::Rtp(udp) => udp.write_packets(given)?,
             Self::Ring(ring) => ring.write(bytes)?,
         }
         Ok(true)
@@ -131,7 +144,7 @@ impl Sink {
     pub fn finish(self) -> io::Result<()> {
         match self {
             // Standard output was written past its buffer.
-            Self::Null | Self::Udp(_) | Self::Pipe => Ok(()),
+            Self::Null | Self::Udp(_) | Self::Rtp(_) | Self::Pipe => Ok(()),
             Self::File(file) => file.finish(),
             Self::Ring(ring) => ring.finish(),
         }
@@ -179,7 +192,6 @@ impl UdpSink {
         Ok(Self { socket, numbering, datagram: Vec::new() })
     }
 
-    /// A missing listener is no error: one may start later.
     fn write(&mut self, given: &SinkFrames) -> io::Result<()> {
         let len = given.bytes.len() / usize::try_from(given.count).unwrap_or(usize::MAX).max(1);
         if len == 0 {
@@ -191,21 +203,38 @@ impl UdpSink {
                 self.datagram.extend(number.to_le_bytes());
             }
             self.datagram.extend_from_slice(frame);
-            match self.socket.send(&self.datagram) {
-                Err(error)
-                    if !matches!(
-                        error.kind(),
-                        io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock
-                    ) =>
-                {
-                    return Err(error);
-                }
-                _ => {}
-            }
+            self.send(&self.datagram)?;
         }
         Ok(())
     }
+
+    /// The packets of an RTP frame. The receiver sees by their numbers that others are missing.
+    fn write_packets(&self, given: &SinkFrames) -> io::Result<()> {
+        if given.missing {
+            return Ok(());
+        }
+        let packets = RtpFrame::packets_in(&given.bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        packets.iter().try_for_each(|packet| self.send(packet.bytes()))
+    }
+
+    /// A missing listener is no error: one may start later.
+    fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        match self.socket.send(datagram) {
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock
+                ) =>
+            {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
+/// What to do about a sink of another kind.
+const RTP: &str = "a stream from rtp:// goes to a sink rtp://, and any other to another sink";
 /// Bytes of datagrams that wait for the network, at most.
 const SOCKET_BUFFER: usize = 4 << 20;

@@ -5,11 +5,12 @@ mod datagrams;
 mod memory;
 
 use crate::SourcePace;
-use crate::spec::SourceSpec;
+use crate::spec::{Numbering, RtpSourceSpec, SourceSpec};
 use contiguous::Stream;
 use datagrams::Receiver;
 use memory::Memory;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use skyhaul_rtp::RtpRules;
 use skyhaul_streams::{FrameFinder, FrameHead, FrameSequence, NextBytes, StreamFormat};
 use skyhaul_units::Duration;
 use std::fs::File;
@@ -25,6 +26,8 @@ pub struct StreamSource(Kind);
 enum Kind {
     Stream(Stream),
     Datagrams(Receiver),
+    /// Packets of RTP, a datagram each.
+    Rtp(Receiver, RtpRules),
     Memory(Memory),
 }
 
@@ -114,10 +117,17 @@ impl StreamSource {
             }
             SourceSpec::Udp { address, numbering } => {
                 let what = format!("datagrams cannot be received at {address}");
-                let help = "give an address of this host, and a port that no other program uses";
                 Kind::Datagrams(
-                    Receiver::bind(address, *numbering, format).map_err(refused(what, help))?,
+                    Receiver::bind(address, *numbering, format).map_err(refused(what, ADDRESS))?,
                 )
+            }
+            SourceSpec::Rtp(RtpSourceSpec { address, codec, clock_rate }) => {
+                let what = format!("packets cannot be received at {address}");
+                let datagrams = Some(StreamFormat::Datagrams);
+                let receiver = Receiver::bind(address, Numbering::Plain, datagrams)
+                    .map_err(refused(what, ADDRESS))?;
+                let (codec, clock_rate) = (*codec, *clock_rate);
+                Kind::Rtp(receiver, RtpRules { codec, clock_rate, ..RtpRules::default() })
             }
             SourceSpec::Zero(_) => Kind::Memory(Memory::zeros()),
             SourceSpec::Vdif { rate, payload, threads } => {
@@ -135,7 +145,10 @@ impl StreamSource {
     pub const fn pace(spec: &SourceSpec) -> SourcePace {
         match spec {
             SourceSpec::File(_) => SourcePace::Frames,
-            SourceSpec::Pipe | SourceSpec::Udp { .. } | SourceSpec::Ring(_) => SourcePace::Live,
+            SourceSpec::Pipe
+            | SourceSpec::Udp { .. }
+            | SourceSpec::Rtp(_)
+            | SourceSpec::Ring(_) => SourcePace::Live,
             SourceSpec::Zero(rate) | SourceSpec::Vdif { rate, .. } => match rate {
                 Some(rate) => SourcePace::Rate(*rate),
                 None => SourcePace::Line,
@@ -205,7 +218,16 @@ impl StreamSource {
         match &self.0 {
             Kind::Stream(stream) => stream.format(),
             Kind::Datagrams(receiver) => receiver.format(),
+            Kind::Rtp(..) => Some(StreamFormat::Rtp),
             Kind::Memory(memory) => Some(memory.format()),
+        }
+    }
+
+    /// How its packets are read, where it is an RTP stream.
+    pub(crate) const fn rtp(&self) -> Option<RtpRules> {
+        match &self.0 {
+            Kind::Rtp(_, rules) => Some(*rules),
+            _ => None,
         }
     }
 
@@ -221,7 +243,7 @@ impl StreamSource {
     pub(crate) fn advance(&mut self, wait: Duration) -> io::Result<Step> {
         match &mut self.0 {
             Kind::Stream(stream) => stream.advance(wait),
-            Kind::Datagrams(receiver) => receiver.advance(wait),
+            Kind::Datagrams(receiver) | Kind::Rtp(receiver, _) => receiver.advance(wait),
             Kind::Memory(memory) => Ok(memory.advance()),
         }
     }
@@ -230,7 +252,7 @@ impl StreamSource {
     pub(crate) fn unit(&mut self) -> Option<Unit<'_>> {
         match &mut self.0 {
             Kind::Stream(stream) => stream.unit(),
-            Kind::Datagrams(receiver) => receiver.unit(),
+            Kind::Datagrams(receiver) | Kind::Rtp(receiver, _) => receiver.unit(),
             Kind::Memory(memory) => memory.unit(),
         }
     }
@@ -282,6 +304,8 @@ fn is_ready(from: &impl AsFd, wait: Duration) -> io::Result<bool> {
     }
 }
 
+/// What to do where a port cannot be used.
+const ADDRESS: &str = "give an address of this host, and a port that no other program uses";
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 20;
 /// Bytes of a file that are read to learn its rate: two seconds of 1 Gbit/s.

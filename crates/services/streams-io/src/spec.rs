@@ -1,6 +1,9 @@
 //! The text form of sources and sinks.
 
+use crate::SourcePace;
 use core::str::FromStr;
+use skyhaul_rtp::{RtpRules, VideoCodec};
+use skyhaul_streams::StreamFormat;
 use skyhaul_units::{ByteCount, Rate, Utc};
 use std::path::PathBuf;
 
@@ -18,6 +21,8 @@ pub enum SourceSpec {
         /// Whether each begins with its number, as VTP and jive5ab number them.
         numbering: Numbering,
     },
+    /// An RTP stream to this address.
+    Rtp(RtpSourceSpec),
     /// A ring in shared memory.
     Ring(RingName),
     /// Datagrams of zeros.
@@ -31,6 +36,17 @@ pub enum SourceSpec {
         /// How many.
         threads: u16,
     },
+}
+
+/// An RTP stream that comes to an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RtpSourceSpec {
+    /// Where it is received.
+    pub address: String,
+    /// What it carries, which says what its frames depend on.
+    pub codec: VideoCodec,
+    /// Ticks of its time stamp in a second.
+    pub clock_rate: u32,
 }
 
 /// Whether datagrams carry a number.
@@ -57,6 +73,11 @@ pub enum SinkSpec {
         address: String,
         /// Whether each begins with its number.
         numbering: Numbering,
+    },
+    /// The RTP stream, as it came to the source.
+    Rtp {
+        /// Where it is sent.
+        address: String,
     },
     /// A ring in shared memory, made with this size.
     Ring(RingName, ByteCount),
@@ -85,7 +106,28 @@ pub struct EndpointSpecError {
 impl SourceSpec {
     /// Whether it is live: when it is opened again, it gives the current data.
     pub const fn is_live(&self) -> bool {
-        matches!(self, Self::Udp { .. } | Self::Ring(_))
+        matches!(self, Self::Udp { .. } | Self::Rtp(_) | Self::Ring(_))
+    }
+
+    /// Whether a stream from here may go to `sink`, of this format and at this pace where they are
+    /// given.
+    ///
+    /// # Errors
+    /// It may not; in words.
+    pub fn check(
+        &self,
+        sink: &SinkSpec,
+        format: Option<StreamFormat>,
+        pace: Option<SourcePace>,
+    ) -> Result<(), &'static str> {
+        let Self::Rtp(_) = self else {
+            return if matches!(sink, SinkSpec::Rtp { .. }) { Err(RTP_SINK) } else { Ok(()) };
+        };
+        match (sink, format, pace) {
+            (SinkSpec::Rtp { .. }, None, None | Some(SourcePace::Live)) => Ok(()),
+            (SinkSpec::Rtp { .. }, ..) => Err(RTP_FORMAT),
+            _ => Err(RTP_SOURCE),
+        }
     }
 }
 
@@ -104,7 +146,9 @@ impl FarSink {
     /// written again.
     pub fn takes_further(&self) -> bool {
         match self.spec {
-            SinkSpec::Null | SinkSpec::Udp { .. } | SinkSpec::Ring(..) => true,
+            SinkSpec::Null | SinkSpec::Udp { .. } | SinkSpec::Rtp { .. } | SinkSpec::Ring(..) => {
+                true
+            }
             SinkSpec::File(_) => self.text.contains(BEGIN),
             SinkSpec::Pipe => false,
         }
@@ -160,6 +204,7 @@ impl core::fmt::Display for SourceSpec {
             Self::File(path) => path.display().fmt(f),
             Self::Pipe => f.write_str("-"),
             Self::Udp { address, numbering } => write_udp(f, address, *numbering),
+            Self::Rtp(rtp) => rtp.fmt(f),
             Self::Ring(name) => name.fmt(f),
             Self::Zero(bits) => write!(f, "zero:{}", rate(bits)),
             Self::Vdif { rate: bits, payload, threads } => {
@@ -176,8 +221,25 @@ impl core::fmt::Display for SinkSpec {
             Self::Pipe => f.write_str("-"),
             Self::File(path) => path.display().fmt(f),
             Self::Udp { address, numbering } => write_udp(f, address, *numbering),
+            Self::Rtp { address } => write!(f, "rtp://{address}"),
             Self::Ring(name, size) => write!(f, "{name}?size={size}"),
         }
+    }
+}
+
+impl core::fmt::Display for RtpSourceSpec {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let usual = RtpRules::default();
+        write!(f, "rtp://{}", self.address)?;
+        let mut lead = '?';
+        if self.codec != usual.codec {
+            write!(f, "{lead}codec={}", self.codec.name())?;
+            lead = '&';
+        }
+        if self.clock_rate != usual.clock_rate {
+            write!(f, "{lead}clock={}", self.clock_rate)?;
+        }
+        Ok(())
     }
 }
 
@@ -204,6 +266,9 @@ impl FromStr for SourceSpec {
         if let Some(rest) = text.strip_prefix("udp://") {
             let (address, numbering) = udp(rest).ok_or_else(|| no(UDP))?;
             return Ok(Self::Udp { address, numbering });
+        }
+        if let Some(rest) = rtp(text) {
+            return rtp_source(rest).map(Self::Rtp).ok_or_else(|| no(RTP));
         }
         if let Some(name) = text.strip_prefix("shm:") {
             return RingName::read(name).map(Self::Ring).ok_or_else(|| no(RING));
@@ -236,6 +301,10 @@ impl FromStr for SinkSpec {
             let (address, numbering) = udp(rest).ok_or_else(|| no(UDP))?;
             return Ok(Self::Udp { address, numbering });
         }
+        if let Some(address) = rtp(text) {
+            let address = address.to_owned();
+            return if has_port(&address) { Ok(Self::Rtp { address }) } else { Err(no(RTP)) };
+        }
         if let Some(rest) = text.strip_prefix("shm:") {
             let (name, size) = match rest.split_once("?size=") {
                 Some((name, size)) => (name, size.parse::<ByteCount>().ok()),
@@ -263,8 +332,33 @@ fn udp(text: &str) -> Option<(String, Numbering)> {
         Some(_) => return None,
         None => (text, Numbering::Numbered),
     };
-    let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty())?.1;
-    port.parse::<u16>().ok().map(|_| (address.to_owned(), numbering))
+    has_port(address).then(|| (address.to_owned(), numbering))
+}
+
+/// Whether it is `HOST:PORT`.
+fn has_port(address: &str) -> bool {
+    address
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+}
+
+/// What stands behind `rtp://`, or `rtp:` for short.
+fn rtp(text: &str) -> Option<&str> {
+    text.strip_prefix("rtp:").map(|rest| rest.strip_prefix("//").unwrap_or(rest))
+}
+
+/// `HOST:PORT[?codec=NAME&clock=TICKS]`.
+fn rtp_source(text: &str) -> Option<RtpSourceSpec> {
+    let (address, query) = text.split_once('?').unwrap_or((text, ""));
+    let RtpRules { mut codec, mut clock_rate, .. } = RtpRules::default();
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        match option.split_once('=')? {
+            ("codec", name) => codec = name.parse().ok()?,
+            ("clock", ticks) => clock_rate = ticks.parse().ok().filter(|ticks| *ticks > 0)?,
+            _ => return None,
+        }
+    }
+    has_port(address).then(|| RtpSourceSpec { address: address.to_owned(), codec, clock_rate })
 }
 
 /// A rate, or `max`, which is `None` within.
@@ -290,6 +384,17 @@ fn vdif(text: &str) -> Option<SourceSpec> {
 const BEGIN: &str = "{utc}";
 const UDP: &str =
     "write it like udp://198.51.100.7:2630, and add ?plain if datagrams have no sequence number";
+const RTP: &str = "write it like rtp://198.51.100.7:5004; for a source add ?codec=h264 (h265, any) \
+                   and &clock=90000 where they differ from any and 90000";
+/// A source `rtp://` with another sink.
+const RTP_SOURCE: &str = "a stream from rtp:// goes to rtp:// only; write the sink like \
+                          rtp://198.51.100.7:5004, or receive the packets with udp://HOST:PORT?plain";
+/// A sink `rtp://` with another source.
+const RTP_SINK: &str = "a sink rtp:// takes only a stream from rtp://; write the source like \
+                        rtp://0.0.0.0:5004, or the sink like udp://198.51.100.7:5004?plain";
+/// A format or a pace with `rtp://`.
+const RTP_FORMAT: &str = "a stream from rtp:// has its own format and is read as it arrives; leave \
+                          out the format and the pace";
 const RING: &str = "write it like shm:/ring0; for a sink add ?size=64MiB, from 64 KiB to 16 GiB";
 const MEMORY: &str = "write it like zero:1gbit, vdif:1gbit, vdif:1gbit,5000,8 (rate, bytes of \
                      samples, threads), or vdif:max";
@@ -330,6 +435,43 @@ mod tests {
         let ring = RingName("r".to_owned());
         assert_eq!("shm:/r?size=1MiB".parse(), Ok(SinkSpec::Ring(ring, ByteCount::mib(1))));
         assert_eq!("pass/x.vdif".parse(), Ok(SinkSpec::File("pass/x.vdif".into())));
+    }
+
+    #[test]
+    fn an_rtp_source_says_what_it_carries_and_has_a_short_form() {
+        let source = |text: &str| text.parse::<SourceSpec>().map(|source| source.to_string());
+        for (text, written) in [
+            ("rtp://0.0.0.0:5004", "rtp://0.0.0.0:5004"),
+            ("rtp:0.0.0.0:5004", "rtp://0.0.0.0:5004"),
+            ("rtp://[::]:5004?codec=any&clock=90000", "rtp://[::]:5004"),
+            ("rtp://cam:5004?codec=h265", "rtp://cam:5004?codec=h265"),
+            ("rtp:cam:5004?clock=48000&codec=h264", "rtp://cam:5004?codec=h264&clock=48000"),
+        ] {
+            assert_eq!(source(text).as_deref(), Ok(written), "{text}");
+        }
+        for text in
+            ["rtp:", "rtp://5004", "rtp://a:1?codec=av1", "rtp://a:1?clock=0", "rtp://a:1?x"]
+        {
+            assert!(source(text).unwrap_err().to_string().contains("rtp://198.51"), "{text}");
+        }
+        let sink: SinkSpec = "rtp:10.0.0.5:5004".parse().unwrap();
+        assert_eq!(sink.to_string(), "rtp://10.0.0.5:5004");
+        assert!("rtp://10.0.0.5:5004?codec=h264".parse::<SinkSpec>().is_err());
+    }
+
+    #[test]
+    fn rtp_goes_to_rtp_and_nothing_else_does() {
+        let (rtp, udp) = ("rtp://a:1".parse::<SourceSpec>(), "udp://a:1".parse::<SourceSpec>());
+        let (rtp, udp) = (rtp.unwrap(), udp.unwrap());
+        let sink = |text: &str| text.parse::<SinkSpec>().unwrap();
+        let live = Some(SourcePace::Live);
+        assert_eq!(rtp.check(&sink("rtp://b:1"), None, live), Ok(()));
+        assert_eq!(udp.check(&sink("null"), Some(StreamFormat::Vdif), None), Ok(()));
+        assert_eq!(rtp.check(&sink("null"), None, None), Err(RTP_SOURCE));
+        assert_eq!(udp.check(&sink("rtp://b:1"), None, None), Err(RTP_SINK));
+        let other = rtp.check(&sink("rtp://b:1"), Some(StreamFormat::Datagrams), None);
+        assert_eq!(other, Err(RTP_FORMAT));
+        assert_eq!(rtp.check(&sink("rtp://b:1"), None, Some(SourcePace::Line)), Err(RTP_FORMAT));
     }
 
     #[test]

@@ -133,8 +133,12 @@ impl StreamReceiver {
         Ok(())
     }
 
-    /// The next frames, where they are there, or it is time to give out others for them.
+    /// The next frames, where they are there, or it is time to give out others for them. Those of
+    /// RTP are given out at their time, as far apart as their stamps.
     pub fn poll(&mut self, now: Instant) -> Option<SinkFrames> {
+        if self.format == StreamFormat::Rtp && self.next_timeout().is_some_and(|due| now < due) {
+            return None;
+        }
         if let Some(held) = self.hold.take(self.next) {
             return Some(self.give(held));
         }
@@ -198,7 +202,7 @@ impl StreamReceiver {
         let (first, count) = (group.first, u64::from(group.count));
         self.frame_len = group.frame_len();
         self.stamp = group.stamp;
-        if self.format != StreamFormat::Datagrams {
+        if self.format.has_headers() {
             for (at, frame) in group.frames.chunks(self.frame_len).enumerate() {
                 let head =
                     FrameHead::read(self.format, frame).expect("frames of a group were read");
@@ -225,10 +229,12 @@ impl StreamReceiver {
             && bytes.len() + self.frame_len <= FILLED.max(self.frame_len)
         {
             let number = self.next;
-            if self.format == StreamFormat::Datagrams {
-                let end = bytes.len() + self.frame_len;
-                put_fill(&mut bytes, end);
-                // Datagrams have no place but their number.
+            if !self.format.has_headers() {
+                if self.format == StreamFormat::Datagrams {
+                    let end = bytes.len() + self.frame_len;
+                    put_fill(&mut bytes, end);
+                }
+                // Such frames have no place but their number.
                 self.map.add(FrameTime {
                     second: number >> 24,
                     number: number as u32 & 0xFF_FFFF,

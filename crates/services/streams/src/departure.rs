@@ -1,6 +1,7 @@
 //! The source's end: puts frames into groups, one block each.
 
 use crate::head::FrameHead;
+use crate::media_clock::MediaTime;
 use crate::sequence::{Exception, FrameSequence};
 use crate::wire::{GROUP_MAX, GroupHead, Message, RECAP_MAX, StreamEnd, finish_group};
 use bytes::Bytes;
@@ -33,6 +34,21 @@ pub struct Parcel {
     pub frames: u64,
     /// When the first of them was there.
     pub since: Instant,
+    /// What a frame of video is to others.
+    pub role: Option<FrameRole>,
+}
+
+/// Which frame of video needs which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FrameRole {
+    /// Its number in the stream.
+    pub number: u64,
+    /// The number of the frame without which it is worth nothing.
+    pub needs: Option<u64>,
+    /// A decoder can begin with it.
+    pub is_key: bool,
+    /// Frames behind it may need it.
+    pub is_needed: bool,
 }
 
 /// The source's end of a stream.
@@ -104,7 +120,20 @@ impl Departure {
     pub fn flush(&mut self) -> Option<Parcel> {
         let mut open = self.open.take()?;
         finish_group(&mut open.message, open.count);
-        Some(Parcel { bytes: open.message.into(), frames: open.count.into(), since: open.since })
+        let (frames, since) = (open.count.into(), open.since);
+        Some(Parcel { bytes: open.message.into(), frames, since, role: None })
+    }
+
+    /// A frame that goes in a group of its own, under its own time; behind the last group, which
+    /// was flushed.
+    pub fn single(&mut self, time: MediaTime, role: FrameRole, bytes: &[u8]) -> Parcel {
+        let mut message = Vec::with_capacity(bytes.len() + 64);
+        let head = GroupHead { first: self.next, stamp: time.stamp, frame_len: bytes.len() };
+        head.put(&[], &mut message);
+        message.extend_from_slice(bytes);
+        finish_group(&mut message, 1);
+        self.next += 1;
+        Parcel { bytes: message.into(), frames: 1, since: time.since, role: Some(role) }
     }
 
     /// The last message, behind the last group, which was flushed; `unsent` frames were dropped

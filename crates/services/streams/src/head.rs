@@ -14,6 +14,9 @@ pub enum StreamFormat {
     Mark5b,
     /// Anything: a datagram is a unit, and nothing is known of it.
     Datagrams,
+    /// Frames of an RTP stream, given out at the times of their stamps; one that is missing has no
+    /// other in its place.
+    Rtp,
 }
 
 /// A frame's header.
@@ -40,7 +43,13 @@ impl StreamFormat {
             Self::Vdif => "vdif",
             Self::Mark5b => "mark5b",
             Self::Datagrams => "datagrams",
+            Self::Rtp => "rtp",
         }
+    }
+
+    /// Whether each frame begins with a header that says where it belongs.
+    pub const fn has_headers(self) -> bool {
+        matches!(self, Self::Vdif | Self::Mark5b)
     }
 
     pub(crate) const fn number(self) -> u8 {
@@ -48,6 +57,7 @@ impl StreamFormat {
             Self::Vdif => 0,
             Self::Mark5b => 1,
             Self::Datagrams => 2,
+            Self::Rtp => 3,
         }
     }
 
@@ -56,6 +66,7 @@ impl StreamFormat {
             0 => Some(Self::Vdif),
             1 => Some(Self::Mark5b),
             2 => Some(Self::Datagrams),
+            3 => Some(Self::Rtp),
             _ => None,
         }
     }
@@ -64,6 +75,7 @@ impl StreamFormat {
 impl FromStr for StreamFormat {
     type Err = FormatError;
 
+    /// By what the flag `--format` names; RTP is in the name of the source.
     fn from_str(name: &str) -> Result<Self, FormatError> {
         [Self::Vdif, Self::Mark5b, Self::Datagrams]
             .into_iter()
@@ -73,7 +85,7 @@ impl FromStr for StreamFormat {
 }
 
 impl FrameHead {
-    /// The header at the beginning of `bytes`; [`StreamFormat::Datagrams`] has none.
+    /// The header at the beginning of `bytes`; only formats that have headers have one.
     ///
     /// # Errors
     /// There is none.
@@ -81,7 +93,7 @@ impl FrameHead {
         match format {
             StreamFormat::Vdif => VdifHeader::read(bytes).map(Self::Vdif),
             StreamFormat::Mark5b => Mark5bHeader::read(bytes).map(Self::Mark5b),
-            StreamFormat::Datagrams => Err(HeadError::NoHeader),
+            StreamFormat::Datagrams | StreamFormat::Rtp => Err(HeadError::NoHeader),
         }
     }
 

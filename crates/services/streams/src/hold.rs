@@ -1,7 +1,6 @@
 //! The reorder buffer: groups that wait for earlier ones.
 
 use crate::wire::FrameGroup;
-use skyhaul_units::{Duration, Instant};
 use std::collections::BTreeMap;
 
 /// Groups that came before their turn.
@@ -57,36 +56,4 @@ impl Hold {
 /// With the book-keeping.
 fn cost(group: &FrameGroup) -> usize {
     group.frames.len() + 256
-}
-
-/// How long the fastest groups take, by two clocks that need not agree: the least of the last
-/// [`Transit::SPAN`] to twice that, so that clocks which run at different speeds are followed.
-#[derive(Debug, Default)]
-pub(crate) struct Transit {
-    window: Option<(Instant, i64)>,
-    before: Option<i64>,
-}
-
-impl Transit {
-    /// Clocks 50 millionths apart move by half a millisecond in it.
-    const SPAN: Duration = Duration::from_secs(10);
-
-    /// A group with `stamp` came now.
-    pub fn see(&mut self, now: Instant, stamp: Duration) {
-        let took = now.as_nanos() as i64 - stamp.as_nanos() as i64;
-        match &mut self.window {
-            Some((since, least)) if now.since(*since) < Self::SPAN => *least = took.min(*least),
-            window => {
-                self.before = window.map(|(_, least)| least);
-                *window = Some((now, took));
-            }
-        }
-    }
-
-    /// When a frame with `stamp` comes that is among the fastest.
-    pub fn expected(&self, stamp: Duration) -> Instant {
-        let least =
-            self.window.map(|(_, least)| least).into_iter().chain(self.before).min().unwrap_or(0);
-        Instant::from_nanos((stamp.as_nanos() as i64).saturating_add(least).max(0) as u64)
-    }
 }

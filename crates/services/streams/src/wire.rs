@@ -316,8 +316,12 @@ fn group(fields: &mut ByteReader<'_>, bytes: &Bytes, format: StreamFormat) -> Op
     let is_frame = |frame: &[u8]| {
         FrameHead::read(format, frame).is_ok_and(|head| head.frame_len() == frame.len())
     };
-    let are_frames =
-        format == StreamFormat::Datagrams || fits && frames.chunks(frame_len).all(is_frame);
+    let are_frames = match format {
+        StreamFormat::Datagrams => true,
+        // Each has a time of its own.
+        StreamFormat::Rtp => count == 1,
+        StreamFormat::Vdif | StreamFormat::Mark5b => fits && frames.chunks(frame_len).all(is_frame),
+    };
     (fits && are_frames).then_some(FrameGroup { first, stamp, count, recap, frames })
 }
 

@@ -356,7 +356,7 @@ const USES: &[(&str, &[&str])] = &[
     ("hints", &["units"]),
     ("rtp", &["units"]),
     ("pairing", &["units", "identity"]),
-    ("streams-io", &["units", "net", "streams"]),
+    ("streams-io", &["units", "net", "streams", "rtp"]),
     ("emulator", &["units", "exit", "link", "net"]),
     ("exit", &[]),
     ("compare", &["units", "exit", "link", "net", "page", "emulator"]),

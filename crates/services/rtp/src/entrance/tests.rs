@@ -73,14 +73,38 @@ fn the_most_telling_packet_gives_the_kind() {
 }
 
 #[test]
-fn another_source_begins_anew_and_leaves_what_was() {
+fn a_jump_of_the_numbers_begins_anew_and_leaves_what_was() {
     let mut entrance = entrance();
     entrance.take(at(0), packet(1, 0, 0, b"x")).unwrap();
-    entrance.take(at(0), packet(30_000, 0, END, b"x")).unwrap();
-    assert_eq!(frames(&mut entrance), [(vec![1], 0), (vec![30_000], 0)]);
-    assert_eq!((entrance.counters().restarts, entrance.counters().missing), (1, 0));
+    for number in [30_000, 9_000, 20_000, 20_001] {
+        entrance.take(at(0), packet(number, 0, END, b"x")).unwrap();
+    }
+    assert_eq!(frames(&mut entrance), [(vec![1], 0), (vec![20_001], 0)]);
+    let RtpCounters { restarts, missing, refused, .. } = entrance.counters();
+    assert_eq!((restarts, missing, refused), (1, 0, 3), "one alone is no new beginning");
     assert!(entrance.take(at(0), Bytes::from_static(b"no packet")).is_err());
-    assert_eq!(entrance.counters().refused, 1);
+    assert_eq!(entrance.counters().refused, 4);
+}
+
+#[test]
+fn another_source_is_refused_until_the_first_is_silent() {
+    let of = |source: u8, number: u16, millis: u32| {
+        let mut bytes = packet(number, millis * 90, END, b"x").to_vec();
+        bytes[11] = source;
+        Bytes::from(bytes)
+    };
+    let mut entrance = entrance();
+    for step in 0..10 {
+        let now = at(u64::from(step) * 40);
+        entrance.take(now, of(1, 5 + step as u16, step * 40)).unwrap();
+        entrance.take(now, of(2, 900 + step as u16, 7 + step * 40)).unwrap();
+    }
+    let numbers: Vec<u16> = (5..15).collect();
+    let found: Vec<u16> = frames(&mut entrance).into_iter().flat_map(|(frame, _)| frame).collect();
+    assert_eq!((found, entrance.counters().refused), (numbers, 10));
+    entrance.take(at(1_400), of(2, 950, 1_400)).unwrap();
+    assert_eq!(frames(&mut entrance), [(vec![950], 0)]);
+    assert_eq!(entrance.counters().restarts, 1);
 }
 
 #[test]

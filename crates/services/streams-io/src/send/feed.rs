@@ -43,6 +43,11 @@ impl Tally {
         with(near, late)
     }
 
+    /// Counts more.
+    pub fn change(&self, change: impl FnOnce(&mut SourceTotals)) {
+        change(&mut self.lock().0);
+    }
+
     /// The counts of all.
     pub fn total(&self) -> SourceTotals {
         self.lock().0
@@ -235,7 +240,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn unreadable(error: &std::io::Error) -> StreamRefusal {
+pub(super) fn unreadable(error: &std::io::Error) -> StreamRefusal {
     here(
         StreamRefusalKind::Source,
         format!("the source can no longer be read ({error}); check the source"),
@@ -245,4 +250,4 @@ fn unreadable(error: &std::io::Error) -> StreamRefusal {
 /// Bytes without a frame after which the source counts as unreadable.
 const ASTRAY_MAX: u64 = 16 << 20;
 /// Interval of checks whether the stream is stopped.
-const LOOK: Duration = Duration::from_millis(50);
+pub(super) const LOOK: Duration = Duration::from_millis(50);

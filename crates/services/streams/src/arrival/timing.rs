@@ -1,6 +1,6 @@
 //! The delay of groups, and the time-out of missing frames.
 
-use crate::hold::Transit;
+use crate::transit::Transit;
 use skyhaul_units::{Duration, Instant};
 
 /// When groups come, and how long a frame is waited for.

@@ -20,11 +20,13 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct StreamArguments {
     /// The source: a file, `-`, `udp://HOST:PORT` (datagrams numbered as by VTP and jive5ab;
-    /// `?plain` without numbers), `shm:/NAME`, `zero:RATE` or `vdif:RATE`.
+    /// `?plain` without numbers), `rtp://HOST:PORT` (`?codec=h264`, `&clock=90000`), `shm:/NAME`,
+    /// `zero:RATE` or `vdif:RATE`.
     #[arg(long, value_name = "SOURCE", required = true)]
     from: Option<String>,
     /// The far node and the sink, which the far node must permit: a file (`{utc}` in its name
-    /// becomes the time at which the stream begins), `-`, `udp://HOST:PORT`, `shm:/NAME` or `null`.
+    /// becomes the time at which the stream begins), `-`, `udp://HOST:PORT`, `rtp://HOST:PORT`,
+    /// `shm:/NAME` or `null`.
     #[arg(long, value_name = "NODE:SINK", required = true)]
     to: Option<String>,
     /// The far node: its name here, and its address. Repeat it with the same name for further
@@ -93,6 +95,9 @@ pub fn run(command: &StreamArguments, out: &mut dyn Write) -> Result<(), Failure
     // An error in the name of the far sink is reported before connecting.
     let sink: FarSink = sink.parse().map_err(|error| super::unread(&error))?;
     let format = command.format()?;
+    let pace = command.pace()?;
+    spec.check(sink.spec(), format, pace)
+        .map_err(|sentence| Failure::from_sentence(Exit::Usage, sentence))?;
     let classes = command.share.tree()?;
     let options = command.options(&spec, format, &classes)?;
     let session = SessionConfig { classes, ..super::session() };
@@ -157,18 +162,19 @@ impl StreamArguments {
         self.format.as_ref().map(read).transpose()
     }
 
+    /// The pace that was given.
+    fn pace(&self) -> Result<Option<SourcePace>, Failure> {
+        let pace = self.pacing.pace.as_deref().map(str::parse::<SourcePace>).transpose();
+        pace.map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))
+    }
+
     fn options(
         &self,
         spec: &SourceSpec,
         format: Option<StreamFormat>,
         classes: &ClassTree,
     ) -> Result<Options, Failure> {
-        let pace = match self.pacing.pace.as_deref().map(str::parse::<SourcePace>) {
-            None => StreamSource::pace(spec),
-            Some(pace) => {
-                pace.map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?
-            }
-        };
+        let pace = self.pace()?.unwrap_or_else(|| StreamSource::pace(spec));
         if self.pacing.frames_per_second == Some(0) {
             let what = "a stream of 0 frames per second is not possible";
             return Err(Failure::new(

@@ -196,8 +196,11 @@ impl Screen {
         if since.missing() > 0 {
             text.push_str(&format!("; runs: {}", since.runs));
         }
-        text.push_str(&format!("; S/N x {:.5}", factor(&look.counters)));
+        if look.format != StreamFormat::Rtp {
+            text.push_str(&format!("; S/N x {:.5}", factor(&look.counters)));
+        }
         match look.near {
+            Some(_) if look.format == StreamFormat::Rtp => {}
             Some(near) => text.push_str(&format!(
                 "; pacing error {} us, at most {} us",
                 near.pacing_mean_us, near.pacing_max_us
@@ -266,25 +269,28 @@ fn account(summary: &StreamSummary, rate: Rate) -> String {
         summary.elapsed.as_secs_f64(),
         rate_text(rate.as_bps())
     );
+    let is_video = summary.format == StreamFormat::Rtp;
     text.push_str(&format!(
-        "missing: {:.2e}, in runs: {}; reordered: {reordered}, by {reordered_by} at most; S/N x \
-        {:.5}",
+        "missing: {:.2e}, in runs: {}; reordered: {reordered}, by {reordered_by} at most",
         share(&summary.counters),
         summary.counters.runs,
-        factor(&summary.counters)
     ));
+    if !is_video {
+        text.push_str(&format!("; S/N x {:.5}", factor(&summary.counters)));
+    }
     if let Some(near) = summary.near {
+        let SourceTotals { unsent, source_missing, source_reordered, skipped, .. } = near;
+        let packets = if is_video { " packets" } else { "" };
         text.push_str(&format!(
-            "\nsource: {} dropped here for lack of room, {} missing and {} out of order at the \
-            input, {} bytes not in frames; pacing \
-             error {} us in the mean, {} us at most",
-            near.unsent,
-            near.source_missing,
-            near.source_reordered,
-            near.skipped,
-            near.pacing_mean_us,
-            near.pacing_max_us
+            "\nsource: {unsent} dropped here for lack of room, {source_missing}{packets} missing and \
+            {source_reordered} out of order at the input, {skipped} bytes not in frames",
         ));
+        if !is_video {
+            text.push_str(&format!(
+                "; pacing error {} us in the mean, {} us at most",
+                near.pacing_mean_us, near.pacing_max_us
+            ));
+        }
     }
     if guessed + unmarked > 0 {
         text.push_str(&format!(
@@ -297,7 +303,7 @@ fn account(summary: &StreamSummary, rate: Rate) -> String {
 
 fn place(format: StreamFormat, missing: &Missing) -> Place {
     let of = missing.place;
-    if format == StreamFormat::Datagrams {
+    if !format.has_headers() {
         let number = |low: u32| of.second << 24 | u64::from(low);
         let (first, last) = (number(of.number), number(missing.last));
         return Place { station: None, thread: None, second: None, first, last };

@@ -34,8 +34,8 @@ pub struct Serve {
     /// The folder to which other nodes can write new files.
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// A sink that other nodes can use: `null`, `-`, `udp://HOST:PORT`, `udp://HOST:PORT?plain` or
-    /// `shm:/NAME` (with `?size=SIZE` for rings up to that size); can be repeated.
+    /// A sink that other nodes can use: `null`, `-`, `udp://HOST:PORT`, `udp://HOST:PORT?plain`,
+    /// `rtp://HOST:PORT` or `shm:/NAME` (with `?size=SIZE` for rings up to that size); can be repeated.
     #[arg(long, value_name = "SINK")]
     allow: Vec<String>,
     /// This node's name, for the other end's log.
