@@ -238,3 +238,29 @@ impl UdpSink {
 const RTP: &str = "a stream from rtp:// goes to a sink rtp://, and any other to another sink";
 /// Bytes of datagrams that wait for the network, at most.
 const SOCKET_BUFFER: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_units::Duration;
+
+    #[test]
+    fn a_sink_takes_a_stream_of_its_kind_only() {
+        let sinks = ["rtp://127.0.0.1:9", "udp://127.0.0.1:9"];
+        let allowed = sinks.map(|sink| sink.parse().unwrap()).to_vec();
+        let allowed = AllowedSinks::new(None, allowed).unwrap();
+        let open = |format, sink: &str| {
+            let (lateness, sink) = (Duration::ZERO, sink.to_owned());
+            let hello = Hello { format, lateness, frames_per_second: None, sink };
+            Sink::open(&hello, &allowed).map_err(|refusal| refusal.sentence)
+        };
+        assert!(matches!(open(StreamFormat::Rtp, "rtp:127.0.0.1:9"), Ok(Sink::Rtp(_))));
+        assert!(matches!(open(StreamFormat::Vdif, sinks[1]), Ok(Sink::Udp(_))));
+        for (format, sink) in [(StreamFormat::Rtp, sinks[1]), (StreamFormat::Datagrams, sinks[0])] {
+            let sentence = open(format, sink).unwrap_err();
+            assert!(sentence.contains("takes no stream of"), "{sentence}");
+        }
+        let sentence = open(StreamFormat::Rtp, "rtp://127.0.0.1:7").unwrap_err();
+        assert!(sentence.contains("--allow rtp://127.0.0.1:7"), "{sentence}");
+    }
+}

@@ -46,6 +46,7 @@ mod readers;
 mod readme;
 mod relay;
 mod replay;
+mod rtp;
 mod select;
 mod site;
 mod standby;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::wire::Message;
-use crate::{Departure, FrameGrouping, Parcel, Synthesis};
+use crate::{Departure, FrameGrouping, FrameRole, MediaTime, Parcel, Synthesis};
 use proptest::prelude::*;
 
 /// A stream in groups of three frames, one each millisecond; and its frames.
@@ -209,6 +209,51 @@ fn lost_datagrams_are_filled_to_the_length_of_those_before() {
     let bytes: Vec<u8> = given.iter().flat_map(|given| given.bytes.clone()).collect();
     let fill = [0x44, 0x33, 0x22, 0x11, 0x44, 0x33, 0x22, 0x11, 0, 0];
     assert_eq!(bytes, [[0; 10], fill, [2; 10]].concat());
+}
+
+/// The frames of an RTP stream, 40 ms apart, as groups.
+fn video(count: u64) -> Vec<FrameGroup> {
+    let mut departure = Departure::new(Instant::ZERO, FrameGrouping::default(), None);
+    let group = |number: u64| {
+        let time = MediaTime { stamp: ms(40 * number), since: Instant::ZERO + ms(40 * number) };
+        let content = vec![number as u8; 10 + number as usize];
+        let parcel = departure.single(time, FrameRole::default(), &content);
+        match Message::decode(&parcel.bytes, StreamFormat::Rtp) {
+            Ok(Message::Group(group)) => group,
+            other => panic!("{other:?}"),
+        }
+    };
+    (0..count).map(group).collect()
+}
+
+/// When each frame of an RTP stream goes out, where each comes so long after its stamp.
+fn played(delays: &[Option<u64>]) -> (Vec<(u64, u64)>, Counters) {
+    let mut arrival = StreamReceiver::new(StreamFormat::Rtp, ms(100), None);
+    let (frames, mut given) = (video(delays.len() as u64), Vec::new());
+    for time in 0..40 * delays.len() as u64 + 1_000 {
+        let now = Instant::ZERO + ms(time);
+        for (frame, delay) in frames.iter().zip(delays) {
+            if delay.is_some_and(|delay| 40 * frame.first + delay == time) {
+                arrival.group(now, frame.clone()).unwrap();
+            }
+        }
+        while let Some(frame) = arrival.poll(now) {
+            assert_eq!(frame.bytes.is_empty(), frame.missing);
+            if !frame.missing {
+                given.push((frame.first, time));
+            }
+        }
+    }
+    (given, *arrival.counters())
+}
+
+#[test]
+fn frames_of_rtp_go_out_as_far_apart_as_their_stamps_and_missing_ones_leave_a_gap() {
+    let delays = [Some(15), Some(10), Some(60), Some(12), None, Some(10), Some(180), Some(10)];
+    let (given, counters) = played(&delays);
+    // The first goes out before a faster one shows how fast the line is only if it is due by then.
+    assert_eq!(given, [(0, 110), (1, 150), (2, 190), (3, 230), (5, 310), (7, 390)]);
+    assert_eq!((counters.received, counters.late, counters.lost), (6, 1, 1));
 }
 
 proptest! {
