@@ -518,6 +518,8 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
         ("pace = \"line\"", "frames_per_second = 0", "0 frames per second"),
         ("pace = \"line\"", "group = \"1 GiB\"", "groups of 1 GiB are not possible"),
         ("pace = \"line\"", "class = \"b\"", "there is no class `b` for a stream"),
+        ("\"in/{utc}.vdif\"", "\"rtp://10.0.0.5:5004\"", "takes only a stream from rtp://"),
+        ("\"scan.vdif\"", "\"rtp:0.0.0.0:5004\"", "goes to rtp:// only"),
         ("pace = \"line\"", "sink = 1", "unknown key `sink`"),
     ] {
         let error = refused(&format!("{STATION}{}", table.replacen(from, to, 1)));

@@ -6,8 +6,8 @@
 //! within the lateness bound are dropped and counted. The sink gets frames in order; each one that
 //! is missing at its time is replaced with an invalid frame.
 //!
-//! The formats of frames and groups and the detection of missing frames are in `skyhaul-streams`.
-//! Threads and files are here.
+//! The formats of frames and groups and the detection of missing frames are in `skyhaul-streams`,
+//! the frames of RTP streams and what they need in `skyhaul-rtp`. Threads and files are here.
 
 mod end;
 mod pace;

@@ -4,8 +4,9 @@
 //! bytes that begin anywhere. A [`FrameSequence`] knows which frame comes next, so that the frame
 //! that replaces a lost one has the header of the lost one. On the line frames go in groups
 //! ([`wire`]): a [`Departure`] makes them, an [`StreamReceiver`] gives frames out in order, with an
-//! invalid one in the place of each that is not there in time, and counts. Sans-IO: time and bytes
-//! are arguments.
+//! invalid one in the place of each that is not there in time, and counts. Frames of an RTP stream
+//! have no header here: a [`MediaClock`] finds their times, and each goes out at its own. Sans-IO:
+//! time and bytes are arguments.
 //!
 //! ```
 //! use skyhaul_streams::{NextBytes, FrameFinder, StreamFormat, Synthesis};

@@ -18,7 +18,6 @@ pub struct MediaClock {
     origin: Option<(u64, Duration)>,
     last: Duration,
     transit: Transit,
-    restarts: u64,
 }
 
 /// When a frame belongs.
@@ -44,7 +43,6 @@ impl MediaClock {
             origin: None,
             last: Duration::ZERO,
             transit: Transit::default(),
-            restarts: 0,
         }
     }
 
@@ -58,11 +56,6 @@ impl MediaClock {
         self.last = stamp;
         self.transit.see(now, stamp);
         MediaTime { stamp, since: self.transit.expected(stamp) }
-    }
-
-    /// How often time stamps jumped.
-    pub const fn restarts(&self) -> u64 {
-        self.restarts
     }
 
     /// `None` before the first frame, and where it lies before the stream's beginning.
@@ -82,10 +75,7 @@ impl MediaClock {
     fn begin_anew(&mut self, now: Instant, ticks: u64) -> Duration {
         let stamp = match self.origin {
             None => now.since(self.began),
-            Some(_) => {
-                self.restarts += 1;
-                self.transit.stamp_of(now)
-            }
+            Some(_) => self.transit.stamp_of(now),
         };
         self.origin = Some((ticks, stamp.max(self.last)));
         stamp
@@ -118,7 +108,6 @@ mod tests {
         let mut clock = MediaClock::new(at(1_000), 90_000, ms(200));
         let found = times(&mut clock, &[(1_010, 0), (1_090, 40), (1_086, 80), (1_130, 120)]);
         assert_eq!(found, [(10, 1_010), (50, 1_050), (90, 1_086), (130, 1_126)]);
-        assert_eq!(clock.restarts(), 0);
     }
 
     #[test]
@@ -137,7 +126,6 @@ mod tests {
             let frames = [(0, 5_000), (40, 5_040), (80, to), (120, to + 40)];
             let found = times(&mut clock, &frames);
             assert_eq!(found, [(0, 0), (40, 40), (80, 80), (120, 120)], "to {to}");
-            assert_eq!(clock.restarts(), 1);
         }
     }
 
