@@ -9,8 +9,8 @@ use skyhaul_streams::{
 use skyhaul_units::{Duration, Instant};
 
 /// As a block: one that is read is written the same. As packets, each with its length and how much
-/// later it comes before it: every one that is taken has one fate, and what comes out of the far end
-/// are the packets that went into it, in order and once.
+/// later it comes before it: every one that is taken has one fate, and what comes out of the far
+/// end are the packets that went into it, in order and once.
 pub fn rtp(input: &[u8]) {
     let block = Bytes::copy_from_slice(input);
     if let Ok(packets) = RtpFrame::packets_in(&block) {

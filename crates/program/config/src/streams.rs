@@ -30,8 +30,8 @@ section! {
         /// The stream format: `vdif`, `mark5b` or `datagrams`. Default: the program detects VDIF
         /// and Mark 5B.
         format: AsFlag<StreamFormat> => optional,
-        /// How long the sink waits for a frame after the fastest frames; of `rtp://`, how much later
-        /// than these each frame goes out.
+        /// How long the sink waits for a frame after the fastest frames; of `rtp://`, how much
+        /// later than these each frame goes out.
         lateness: Duration => "500 ms",
         /// The reading speed: `frames` by the times of the frames, `live` as the data arrives,
         /// `line` as fast as the line carries it, or a rate. Default: `frames` for files, `live`

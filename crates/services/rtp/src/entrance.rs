@@ -139,9 +139,9 @@ impl RtpEntrance {
         Ok(())
     }
 
-    /// The extended number of a packet; `None` where it is not of the stream. The stream begins anew
-    /// under another source when this one is silent, and at two packets in a row that are far away
-    /// (RFC 3550 A.1).
+    /// The extended number of a packet; `None` where it is not of the stream. The stream begins
+    /// anew under another source when this one is silent, and at two packets in a row that are far
+    /// away (RFC 3550 A.1).
     fn number(&mut self, now: Instant, packet: &RtpPacket) -> Option<u64> {
         if let Some(source) = &mut self.source {
             if source.ssrc != packet.ssrc() {

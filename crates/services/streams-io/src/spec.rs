@@ -388,7 +388,8 @@ const RTP: &str = "write it like rtp://198.51.100.7:5004; for a source add ?code
                    and &clock=90000 where they differ from any and 90000";
 /// A source `rtp://` with another sink.
 const RTP_SOURCE: &str = "a stream from rtp:// goes to rtp:// only; write the sink like \
-                          rtp://198.51.100.7:5004, or receive the packets with udp://HOST:PORT?plain";
+                          rtp://198.51.100.7:5004, or receive the packets with \
+                          udp://HOST:PORT?plain";
 /// A sink `rtp://` with another source.
 const RTP_SINK: &str = "a sink rtp:// takes only a stream from rtp://; write the source like \
                         rtp://0.0.0.0:5004, or the sink like udp://198.51.100.7:5004?plain";

@@ -1,5 +1,5 @@
-//! RTP streams between two processes: packets come out as they went in, at the times of their stamps,
-//! and what is not of the stream stays out.
+//! RTP streams between two processes: packets come out as they went in, at the times of their
+//! stamps, and what is not of the stream stays out.
 
 mod video;
 

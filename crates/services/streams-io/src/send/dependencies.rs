@@ -1,4 +1,5 @@
-//! Which frames of video depend on which: found when they are read, and looked up when they are sent.
+//! Which frames of video depend on which: found when they are read, and looked up when they are
+//! sent.
 
 use skyhaul::BlockId;
 use skyhaul_rtp::RtpFrameKind;
@@ -14,8 +15,8 @@ pub(super) struct FrameRoles {
     key: Option<Instant>,
 }
 
-/// Frames this long behind the last key frame depend on none: a stream may have no further one (gradual
-/// refresh of the picture), and one frame that was lost would else end it.
+/// Frames this long behind the last key frame depend on none: a stream may have no further one
+/// (gradual refresh of the picture), and one frame that was lost would else end it.
 const KEY_FRAME_WAIT: Duration = Duration::from_secs(10);
 
 impl FrameRoles {

@@ -282,8 +282,8 @@ fn account(summary: &StreamSummary, rate: Rate) -> String {
         let SourceTotals { unsent, source_missing, source_reordered, skipped, .. } = near;
         let packets = if is_video { " packets" } else { "" };
         text.push_str(&format!(
-            "\nsource: {unsent} dropped here for lack of room, {source_missing}{packets} missing and \
-            {source_reordered} out of order at the input, {skipped} bytes not in frames",
+            "\nsource: {unsent} dropped here for lack of room, {source_missing}{packets} missing \
+            and {source_reordered} out of order at the input, {skipped} bytes not in frames",
         ));
         if !is_video {
             text.push_str(&format!(
