@@ -78,7 +78,7 @@ fn pair_of_ports() -> SocketAddr {
     let mut first = free_address();
     loop {
         let next = free_address();
-        if first.port() % 2 == 0 && next.port() == first.port() + 1 {
+        if first.port().is_multiple_of(2) && next.port() == first.port() + 1 {
             return first;
         }
         first = next;
