@@ -11,7 +11,8 @@ use std::str::FromStr;
 section! {
     /// Where contacts go. Each destination has its own receipts and backlog in the spool: one that
     /// is away holds up no other. Data for several destinations crosses the line once for each.
-    /// Mirrors, streams, and forwards that name no node go to the first destination. Up to 16.
+    /// Mirrors, streams, files of folders, and forwards that name none go to the first destination.
+    /// Up to 16.
     "[[destination]]" DestinationEntry applies at_once(catch_up_class, catch_up_after) {
         /// `node:NAME`: the `[[peer]]` of this name. It needs an address.
         to: DestinationPlace => required,

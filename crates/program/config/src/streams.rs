@@ -1,8 +1,11 @@
-//! `[[stream]]` and `[peer.streams]`: constant-rate streams of a station that the centre gets, over
+//! `[[stream]]` and `[peer.streams]`: constant-rate streams of a station that a centre gets, over
 //! the session that they have.
 
+use crate::destination::Destination;
+use crate::destination_names;
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::forwards::AsFlag;
+use crate::name::Name;
 use crate::section::section;
 use skyhaul_streams::StreamFormat;
 use skyhaul_streams_io::{
@@ -27,6 +30,8 @@ section! {
         /// `{utc}` in it becomes the start time of the stream, such as `20260314T150926Z`, so that
         /// each stream gets its own file.
         to: CentreSink => required,
+        /// The name of the destination that gets the stream. Default: the first destination.
+        destination: Name => optional,
         /// The stream format: `vdif`, `mark5b` or `datagrams`. Default: the program detects VDIF
         /// and Mark 5B.
         format: AsFlag<StreamFormat> => optional,
@@ -140,6 +145,12 @@ impl StreamEntry {
         StreamSource::open(&self.from.0, self.format())
     }
 
+    /// The index of the destination that gets it.
+    pub fn place(&self, all: &[Destination]) -> usize {
+        let named = self.destination.as_ref().map(|name| [name].into_iter());
+        destination_names::indexes(named, all).first().copied().unwrap_or_default()
+    }
+
     fn format(&self) -> Option<StreamFormat> {
         self.format.as_ref().map(|format| format.0)
     }
@@ -208,16 +219,20 @@ impl StreamsEntry {
     }
 }
 
-/// Checks that each stream names a class that exists.
+/// Checks that each stream names a destination and a class that exist.
 pub(super) fn check(
     config: ConfigText<'_>,
     streams: &[StreamEntry],
+    destinations: &[Destination],
     tree: &ClassTree,
 ) -> Result<(), ConfigError> {
     if streams.len() > MAX_STREAMS {
         return Err(ConfigError::many(config, HEADING, streams.len(), MAX_STREAMS));
     }
     for (nth, stream) in streams.iter().enumerate() {
+        let place = KeyPlace { heading: HEADING, nth, key: "destination" };
+        let named = stream.destination.iter();
+        destination_names::check(config, place, "a stream", named, destinations)?;
         if let Some(class) = stream.class.as_ref().filter(|class| tree.find(class).is_none()) {
             let place = KeyPlace { heading: HEADING, nth, key: "class" };
             return Err(ConfigError::no_class(config, place, class, "a stream", tree));

@@ -54,7 +54,7 @@ use board::StationBoard;
 use channel::ChannelRunner;
 use channel_context::ChannelContext;
 use folders::FolderRunner;
-use mirrors::Mirror;
+use mirrors::{Mirror, MirrorWay};
 use order::StationOrder;
 use outside::OutsideWatches;
 use paths::{SpareSocket, StationPaths};
@@ -148,7 +148,7 @@ impl Station {
         let from = StationInputs { disk, upstream };
         let mut threads = start(config, &shared, from, clock, line)?;
         threads.extend(mirrors(config, &doors.0, &shared, clock)?);
-        let streams = Streams::start(&config.stream, &doors.1, &shared, clock)?;
+        let streams = Streams::start(config, &doors.1, &shared, clock)?;
         let outside = OutsideWatches::start(config.paths(), &shared, clock)?;
         let reload = Reload::new(written);
         Ok(Self { shared, threads, streams, outside, blocks, reload })
@@ -388,12 +388,13 @@ fn mirrors(
     shared: &Arc<StationShared>,
     clock: Clock,
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
-    shared.board.mirrors(config.folders.mirrored.iter().map(mirrors::shown).collect());
-    let start = |(place, mirror): (usize, &MirrorEntry)| {
-        let mirror = Mirror::new(mirror.clone(), place, door.clone(), shared.clone(), clock);
+    let ways = mirrors::ways(config);
+    shared.board.mirrors(ways.iter().map(|(mirror, way)| mirrors::shown(mirror, way)).collect());
+    let start = |(mirror, way): (&MirrorEntry, MirrorWay)| {
+        let mirror = Mirror::new(mirror.clone(), way, door.clone(), shared.clone(), clock);
         services::thread("mirror", move || mirror.run())
     };
-    config.folders.mirrored.iter().enumerate().map(start).collect()
+    ways.into_iter().map(start).collect()
 }
 
 /// Closes the flows that neither a channel nor the refill resumes: the station ended between

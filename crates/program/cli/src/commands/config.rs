@@ -197,10 +197,9 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         writeln!(out, "  captures   nothing: it has no [[channel]]")?;
     }
     write_forwards(forward, out)?;
-    let first = destinations.first().map(Destination::name).unwrap_or_default();
-    write_folders(first, &folders.dropped, out)?;
-    write_mirrors(first, &folders.mirrored, out)?;
-    write_streams(first, stream, out)?;
+    write_folders(station, &folders.dropped, out)?;
+    write_mirrors(station, &folders.mirrored, out)?;
+    write_streams(station, stream, out)?;
     destinations.iter().try_for_each(|destination| {
         let peer = &destination.peer;
         write_rules(destination.name(), &peer.allow, &peer.allow_listen, out)

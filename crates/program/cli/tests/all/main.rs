@@ -18,6 +18,7 @@ mod copies;
 mod cp;
 mod decode;
 mod demo;
+mod destinations;
 mod disk_full;
 mod docs;
 mod downlinks;

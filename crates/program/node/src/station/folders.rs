@@ -1,19 +1,21 @@
-//! Drop folders: each file that appears whole is handed over once, as a contact or as a file of the
-//! destination. Each folder has a thread, a ledger in the state folder, and the rules of
-//! [`DropFolder`].
+//! Drop folders: each file that appears whole is handed over once, as a contact or as a file of its
+//! destinations. Each folder has a thread and a ledger in the state folder for each destination
+//! (`ways`), and the rules of [`DropFolder`].
 
 mod aside;
 mod captures;
 mod ledger;
 mod listing;
 mod transfers;
+mod ways;
+mod words;
 
 use super::channel_context::ChannelContext;
 use super::shared::StationShared;
 use crate::fault::Fault;
 use crate::status::{FolderState, FolderStatus};
 use captures::{CaptureOutcome, CaptureOutlet};
-use ledger::{DropLedger, DropLedgerError};
+use ledger::DropLedger;
 use listing::{DropPlace, Ground};
 use skyhaul_channels_io::ChannelService;
 use skyhaul_config::{AfterHandover, FolderEntry, FolderUse, StationConfig};
@@ -27,13 +29,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use transfers::{BYTES_MAX, FILES_MAX, FileOutcome, TransferOutcome, TransferOutlet};
+use ways::FolderWay;
+use words::{ledger_fault, shown, unlisted, unwritten};
 
-/// Hands over the files of one folder.
+/// Hands over the files of one folder to one destination.
 #[derive(Debug)]
 pub struct FolderRunner {
     config: FolderEntry,
-    /// Its index in the configuration.
-    index: usize,
+    way: FolderWay,
     place: DropPlace,
     folder: DropFolder,
     ledger: DropLedger,
@@ -86,38 +89,51 @@ pub fn open(
     context: &ChannelContext,
     door: &ChannelService,
 ) -> Result<Vec<FolderRunner>, Fault> {
-    context.shared.board.folders(config.folders.dropped.iter().map(shown).collect());
-    let folders = config.folders.dropped.iter().enumerate();
-    folders
-        .map(|(index, folder)| FolderRunner::open(index, folder, config, context, door))
+    let ways = FolderWay::all(config);
+    context.shared.board.folders(ways.iter().map(|(folder, way)| shown(folder, way)).collect());
+    ways.into_iter()
+        .map(|(folder, way)| {
+            let outlet = Outlet::open(folder, &way, config, context, door)?;
+            FolderRunner::open(folder, way, outlet, context)
+        })
         .collect()
 }
 
-impl FolderRunner {
+impl Outlet {
     fn open(
-        index: usize,
         folder: &FolderEntry,
+        way: &FolderWay,
         config: &StationConfig,
         context: &ChannelContext,
         door: &ChannelService,
     ) -> Result<Self, Fault> {
-        let shared = context.shared.clone();
         let channel = config
             .channel
             .iter()
             .position(|channel| Some(&channel.name) == folder.channel.as_ref());
-        let outlet = match (folder.r#as, channel) {
-            (FolderUse::Contacts, Some(at)) => Outlet::Contacts(Box::new(CaptureOutlet::new(
+        Ok(match (folder.r#as, channel) {
+            (FolderUse::Contacts, Some(at)) => Self::Contacts(Box::new(CaptureOutlet::new(
                 at,
                 config.channel[at].clone(),
                 &config.node.state,
                 context.clone(),
             )?)),
-            _ => Outlet::Files(TransferOutlet::new(door.clone(), shared.clone())),
-        };
+            _ => Self::Files(TransferOutlet::new(way.place, door.clone(), context.shared.clone())),
+        })
+    }
+}
+
+impl FolderRunner {
+    fn open(
+        folder: &FolderEntry,
+        way: FolderWay,
+        outlet: Outlet,
+        context: &ChannelContext,
+    ) -> Result<Self, Fault> {
         let mut remembered = DropFolder::new(folder.quiet, folder.leaving());
-        let opened = DropLedger::open(context.disk.clone(), folder.name.as_str(), &mut remembered);
+        let opened = DropLedger::open(context.disk.clone(), &way.ledger, &mut remembered);
         let (ledger, damaged) = opened.map_err(|error| ledger_fault(folder, &error))?;
+        way.begin(&remembered, folder.leaving());
         if damaged > 0 {
             tracing::warn!(
                 folder = %folder.name,
@@ -128,11 +144,11 @@ impl FolderRunner {
         Ok(Self {
             place: DropPlace::new(folder.path.clone(), folder.selection()),
             config: folder.clone(),
-            index,
+            way,
             folder: remembered,
             ledger,
             outlet,
-            shared,
+            shared: context.shared.clone(),
             clock: context.clock,
             hold_until: Instant::ZERO,
             tries: BTreeMap::new(),
@@ -213,6 +229,10 @@ impl FolderRunner {
     fn hand_over(&mut self) {
         if !self.resume() {
             return;
+        }
+        let left = self.way.take_left();
+        if !left.is_empty() {
+            self.note(left);
         }
         let (mut batch, mut gone) = (Vec::new(), Vec::new());
         while !self.shared.shutdown.is_requested() {
@@ -335,7 +355,7 @@ impl FolderRunner {
     fn capture(&mut self, handed: &HandedFile, name: &RelPath) {
         let Outlet::Contacts(outlet) = &mut self.outlet else { return };
         let path = self.place.file(name);
-        self.shared.board.folder(self.index, |status| {
+        self.shared.board.folder(self.way.index, |status| {
             (status.state, status.current) = (FolderState::Busy, Some(name.to_string()));
         });
         let outcome = outlet.capture(&handed.file.name, &path);
@@ -387,11 +407,12 @@ impl FolderRunner {
             let name = &handed.file.name;
             match outcomes.get(name) {
                 Some(FileOutcome::There) => there.push(handed),
-                Some(FileOutcome::Unsendable(reason)) => {
+                Some(FileOutcome::Unsendable(reason)) if self.way.is_alone() => {
                     self.folder.release(name);
                     self.set_aside(name, &format!("it cannot be sent: {reason}"));
                 }
-                Some(FileOutcome::Refused(reason)) => {
+                // Another destination may take what this one cannot have: the file stays.
+                Some(FileOutcome::Refused(reason) | FileOutcome::Unsendable(reason)) => {
                     self.folder.release(name);
                     first.get_or_insert_with(|| format!("{name}: {reason}"));
                 }
@@ -425,8 +446,11 @@ impl FolderRunner {
 
     /// Makes lines durable.
     fn note(&mut self, lines: Vec<LedgerLine>) {
-        match self.ledger.write(lines, &mut self.folder) {
-            Ok(()) => drop(self.shared.alarms.clear(&self.subject(UNWRITTEN))),
+        match self.ledger.write(lines.clone(), &mut self.folder) {
+            Ok(()) => {
+                lines.iter().for_each(|line| self.way.noted(line));
+                self.shared.alarms.clear(&self.subject(UNWRITTEN));
+            }
             Err(error) => {
                 let reason = unwritten(&self.config, &error);
                 self.fail(UNWRITTEN, &reason);
@@ -460,7 +484,14 @@ impl FolderRunner {
         let subject = self.subject(STAYING);
         let gone = match self.place.look(&file.name) {
             Ok(Some(found)) if found.is_same_version(file) => {
-                aside::leave(self.place.path(), &file.name, &self.config.done)
+                if !self.way.may_leave(file) {
+                    return None;
+                }
+                match aside::leave(self.place.path(), &file.name, &self.config.done) {
+                    // Another destination's thread made it leave at the same time.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    gone => gone,
+                }
             }
             // Another file has come in its place.
             Ok(Some(_)) => return None,
@@ -470,6 +501,7 @@ impl FolderRunner {
         match gone {
             Ok(()) => {
                 self.shared.alarms.clear(&subject);
+                self.way.left(file);
                 Some(LedgerLine::Forgotten(file.name.clone()))
             }
             Err(error) => {
@@ -497,12 +529,15 @@ impl FolderRunner {
     }
 
     fn subject(&self, what: &str) -> String {
-        format!("folder {} {what}", self.config.name)
+        match &self.way.to {
+            Some(to) => format!("folder {} to {to} {what}", self.config.name),
+            None => format!("folder {} {what}", self.config.name),
+        }
     }
 
     fn show(&self, change: impl FnOnce(&mut FolderStatus)) {
         let (waiting, remembered) = (self.folder.waiting(), self.folder.remembered());
-        self.shared.board.folder(self.index, |status| {
+        self.shared.board.folder(self.way.index, |status| {
             (status.waiting, status.remembered) = (waiting, remembered);
             change(status);
         });
@@ -533,42 +568,5 @@ fn abandon(outlet: &mut Outlet, name: &RelPath) -> bool {
     match outlet {
         Outlet::Contacts(outlet) => outlet.abandon(name) == CaptureOutcome::Captured,
         Outlet::Files(_) => false,
-    }
-}
-
-fn unlisted(config: &FolderEntry, error: &io::Error) -> String {
-    let help = match error.kind() {
-        io::ErrorKind::NotFound => "mount its file system, or make the folder",
-        io::ErrorKind::PermissionDenied => "give this user the right to read it",
-        _ => "check its file system",
-    };
-    format!("{}: {error}; {help}; nothing is forgotten", config.path.display())
-}
-
-fn unwritten(config: &FolderEntry, error: &io::Error) -> String {
-    format!(
-        "no file of {} is handed over until its ledger can be written ({error}); free space on the \
-        file system of the state folder, or check the disk",
-        config.path.display()
-    )
-}
-
-fn ledger_fault(config: &FolderEntry, error: &DropLedgerError) -> Fault {
-    let sentence = error.to_string();
-    let (what, help) = sentence.split_once("; ").unwrap_or((&sentence, "mend the file"));
-    Fault::environment(what, format!("folder {}", config.name), help)
-}
-
-/// The status of a folder of which nothing is known yet.
-fn shown(config: &FolderEntry) -> FolderStatus {
-    let becomes = match config.r#as {
-        FolderUse::Contacts => "contacts",
-        FolderUse::Files => "files",
-    };
-    FolderStatus {
-        name: config.name.to_string(),
-        path: config.path.display().to_string(),
-        becomes: becomes.to_owned(),
-        ..FolderStatus::default()
     }
 }

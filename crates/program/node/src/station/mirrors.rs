@@ -1,10 +1,10 @@
-//! Mirrors: folders of the centre that are kept equal to folders here, each by a thread of its own
-//! over an application channel of the session.
+//! Mirrors: folders of centres that are kept equal to folders here, each by a thread of its own over
+//! an application channel of the session.
 
 use super::shared::StationShared;
 use crate::status::{MirrorState, MirrorStatus};
 use skyhaul_channels_io::ChannelService;
-use skyhaul_config::MirrorEntry;
+use skyhaul_config::{MirrorEntry, StationConfig};
 use skyhaul_files_io::{
     Cancel, Changes, Counters, EntryOutcome, Event, TransferEnd, TransferReports, TransferTask,
     TreeWatch,
@@ -19,11 +19,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 #[derive(Debug)]
 pub struct Mirror {
     config: MirrorEntry,
-    /// Its index in the configuration.
-    place: usize,
+    way: MirrorWay,
     door: ChannelService,
     shared: Arc<StationShared>,
     clock: Clock,
+}
+
+/// Where one mirror goes.
+#[derive(Debug, Clone)]
+pub struct MirrorWay {
+    /// Its index in the status.
+    pub index: usize,
+    /// The index of the destination.
+    pub place: usize,
+    /// The name of the destination, where the configuration names it.
+    pub to: Option<String>,
 }
 
 /// Why a pass failed.
@@ -47,15 +57,15 @@ const PAUSE: Duration = Duration::from_millis(500);
 const EVENTS: usize = 1_024;
 
 impl Mirror {
-    /// The mirror with this index in the configuration.
-    pub fn new(
+    /// The mirror to this destination.
+    pub const fn new(
         config: MirrorEntry,
-        place: usize,
+        way: MirrorWay,
         door: ChannelService,
         shared: Arc<StationShared>,
         clock: Clock,
     ) -> Self {
-        Self { config, place, door, shared, clock }
+        Self { config, way, door, shared, clock }
     }
 
     /// Runs until the station ends; a mirror that does not watch, until one pass is complete.
@@ -179,7 +189,7 @@ impl Mirror {
         cancel: &Cancel,
     ) -> Result<(), Trouble> {
         let hello = self.config.hello();
-        let link = cancel.or(self.door.connect(CENTRE, &hello.class));
+        let link = cancel.or(self.door.connect(self.way.place, &hello.class));
         let Some(Ok(link)) = link else { return Err(Trouble::Lost) };
         self.show(|status| status.state = MirrorState::Copying);
         let source = &self.config.source;
@@ -245,11 +255,15 @@ impl Mirror {
     }
 
     fn name(&self) -> String {
-        format!("the mirror of {}", self.config.source.display())
+        let source = self.config.source.display();
+        match &self.way.to {
+            Some(to) => format!("the mirror of {source} to {to}"),
+            None => format!("the mirror of {source}"),
+        }
     }
 
     fn show(&self, change: impl FnOnce(&mut MirrorStatus)) {
-        self.shared.board.mirror(self.place, change);
+        self.shared.board.mirror(self.way.index, change);
     }
 
     /// Waits for so long, or until the station ends.
@@ -261,11 +275,21 @@ impl Mirror {
     }
 }
 
-/// The status of a mirror that has done nothing yet.
-pub fn shown(config: &MirrorEntry) -> MirrorStatus {
-    let (source, into) = (config.source.display().to_string(), config.into.0.to_string());
-    MirrorStatus { source, into, ..MirrorStatus::default() }
+/// The ways of the mirrors of a configuration: one for each destination of each.
+pub fn ways(config: &StationConfig) -> Vec<(&MirrorEntry, MirrorWay)> {
+    let mut found = Vec::new();
+    for mirror in &config.folders.mirrored {
+        for place in mirror.destinations(&config.destinations) {
+            let name = config.destinations[place].name().to_owned();
+            let to = mirror.to.is_some().then_some(name);
+            found.push((mirror, MirrorWay { index: found.len(), place, to }));
+        }
+    }
+    found
 }
 
-/// The index of the only node that a station calls.
-const CENTRE: usize = 0;
+/// The status of a mirror that has done nothing yet.
+pub fn shown(config: &MirrorEntry, way: &MirrorWay) -> MirrorStatus {
+    let (source, into) = (config.source.display().to_string(), config.into.0.to_string());
+    MirrorStatus { source, into, to: way.to.clone(), ..MirrorStatus::default() }
+}

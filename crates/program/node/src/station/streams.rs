@@ -1,11 +1,11 @@
-//! Streams to the centre, each on a thread of its own over an application channel of the session.
+//! Streams to centres, each on a thread of its own over an application channel of the session.
 
 use super::shared::StationShared;
 use crate::fault::Fault;
 use crate::services;
 use crate::status::{StreamState, StreamStatus};
 use skyhaul_channels_io::{AppChannel, ChannelService};
-use skyhaul_config::StreamEntry;
+use skyhaul_config::{StationConfig, StreamEntry};
 use skyhaul_net::Clock;
 use skyhaul_streams::Counters;
 use skyhaul_streams_io::{
@@ -30,6 +30,8 @@ pub struct Streams {
 struct Stream {
     config: StreamEntry,
     /// Its index in the configuration.
+    index: usize,
+    /// The index of its destination.
     place: usize,
     door: ChannelService,
     shared: Arc<StationShared>,
@@ -62,17 +64,19 @@ impl Streams {
     /// # Errors
     /// There are too many threads.
     pub fn start(
-        entries: &[StreamEntry],
+        config: &StationConfig,
         door: &ChannelService,
         shared: &Arc<StationShared>,
         clock: Clock,
     ) -> Result<Self, Fault> {
+        let entries = &config.stream;
         shared.board.streams(entries.iter().map(shown).collect());
         let (stop, mut threads) = (Arc::new(AtomicBool::new(false)), Vec::new());
-        for (place, config) in entries.iter().enumerate() {
+        for (index, entry) in entries.iter().enumerate() {
             let stream = Stream {
-                config: config.clone(),
-                place,
+                config: entry.clone(),
+                index,
+                place: entry.place(&config.destinations),
                 door: door.clone(),
                 shared: Arc::clone(shared),
                 clock,
@@ -148,7 +152,7 @@ impl Stream {
     fn link(&self) -> Option<AppChannel> {
         let waiter = Waiter::new(self.clock);
         let mut link =
-            pin!(self.door.connect(CENTRE, self.config.class.as_deref().unwrap_or_default()));
+            pin!(self.door.connect(self.place, self.config.class.as_deref().unwrap_or_default()));
         while !self.is_ending() {
             if let Some(link) = waiter.within(LOOK, link.as_mut()) {
                 return link.ok();
@@ -180,7 +184,7 @@ impl Stream {
     }
 
     fn show(&self, change: impl FnOnce(&mut StreamStatus)) {
-        self.shared.board.stream(self.place, change);
+        self.shared.board.stream(self.index, change);
     }
 
     fn is_ending(&self) -> bool {
@@ -207,9 +211,7 @@ fn shown(config: &StreamEntry) -> StreamStatus {
     StreamStatus {
         source: config.from.0.to_string(),
         sink: config.to.to_string(),
+        to: config.destination.as_ref().map(ToString::to_string),
         ..StreamStatus::default()
     }
 }
-
-/// The index of the only node that a station calls.
-const CENTRE: usize = 0;

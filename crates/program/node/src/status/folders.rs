@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A folder whose files are handed over, each once.
+/// A folder whose files are handed over, each once. One that goes to several destinations has a
+/// status for each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FolderStatus {
     /// Its name.
     pub name: String,
     /// Where it is.
     pub path: String,
+    /// The destination, where the configuration names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// What its files become: `contacts` or `files`.
     pub becomes: String,
     /// Its state.

@@ -19,6 +19,9 @@ pub struct MirrorStatus {
     pub source: String,
     /// The folder at the centre.
     pub into: String,
+    /// The destination, where the configuration names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// Its state.
     pub state: MirrorState,
     /// Passes that were complete without a fault.
@@ -72,6 +75,9 @@ pub struct StreamStatus {
     pub source: String,
     /// The sink at the centre.
     pub sink: String,
+    /// The destination, where the configuration names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// Its state.
     pub state: StreamState,
     /// Runs that were complete since the station started.

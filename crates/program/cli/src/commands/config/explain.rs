@@ -1,5 +1,7 @@
 //! What a node does with each kind of data, in words; what goes nowhere is named.
 
+mod tenants;
+
 use super::settled;
 use super::words::spoken;
 use skyhaul_config::{
@@ -19,6 +21,7 @@ pub fn write(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
             .iter()
             .try_for_each(|channel| write_channel(station, channel, &mut nowhere, out))?;
         write_standby(station, out)?;
+        tenants::write(station, out)?;
         nowhere.extend(unused(station));
     }
     if let Some(centre) = &config.centre {
@@ -168,6 +171,7 @@ fn unused(station: &StationConfig) -> Vec<String> {
     if station.channel.is_empty() {
         let sends = !station.forward.is_empty()
             || !station.folders.mirrored.is_empty()
+            || !station.folders.dropped.is_empty()
             || !station.stream.is_empty();
         if !sends && !takes_others {
             found.push("the destinations: the node has nothing to send".to_owned());
@@ -249,7 +253,8 @@ mod tests {
         )
     }
 
-    fn explained(tables: &str) -> String {
+    /// What is said of a node with the peers `oper` and `backup` and these tables.
+    pub fn explained(tables: &str) -> String {
         let text = format!("{NODE}{}{}{tables}", peer("oper", 'a'), peer("backup", 'b'));
         let config = skyhaul_config::parse(&text, "node.toml".as_ref()).unwrap();
         let mut out = Vec::new();

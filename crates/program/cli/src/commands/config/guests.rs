@@ -2,8 +2,8 @@
 
 use super::words::spoken;
 use skyhaul_config::{
-    AfterHandover, FilesEntry, FolderEntry, ForwardEntry, ForwardRules, MirrorEntry, PeerEntry,
-    StreamEntry, StreamsEntry,
+    AfterHandover, Destination, FilesEntry, FolderEntry, ForwardEntry, ForwardRules, MirrorEntry,
+    PeerEntry, StationConfig, StreamEntry, StreamsEntry,
 };
 use skyhaul_forward::{Entrance, Forward, What};
 use std::io::{self, Write};
@@ -50,9 +50,28 @@ pub fn write_rules(
     Ok(())
 }
 
-/// The drop folders, whose files go to the centre of this name.
-pub fn write_folders(centre: &str, folders: &[FolderEntry], out: &mut dyn Write) -> io::Result<()> {
+/// The names of some destinations, in words.
+pub fn named(station: &StationConfig, places: &[usize]) -> String {
+    let names: Vec<&str> = places
+        .iter()
+        .filter_map(|place| station.destinations.get(*place))
+        .map(Destination::name)
+        .collect();
+    match &names[..] {
+        [] => "nobody".to_owned(),
+        [only] => (*only).to_owned(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// The drop folders.
+pub fn write_folders(
+    station: &StationConfig,
+    folders: &[FolderEntry],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for entry in folders {
+        let centre = named(station, &entry.destinations(&station.destinations));
         let becomes = match (&entry.channel, &entry.into) {
             (Some(channel), _) => format!("contacts of channel {channel}"),
             (None, Some(into)) if !into.0.is_here() => format!("files in {} at {centre}", into.0),
@@ -73,29 +92,39 @@ pub fn write_folders(centre: &str, folders: &[FolderEntry], out: &mut dyn Write)
     Ok(())
 }
 
-/// The mirrors to the centre of this name.
-pub fn write_mirrors(centre: &str, mirrors: &[MirrorEntry], out: &mut dyn Write) -> io::Result<()> {
+/// The mirrors.
+pub fn write_mirrors(
+    station: &StationConfig,
+    mirrors: &[MirrorEntry],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for entry in mirrors {
+        let centre = named(station, &entry.destinations(&station.destinations));
         let (source, into) = (entry.source.display(), &entry.into.0);
         let into = if into.is_here() { "the folder there".to_owned() } else { into.to_string() };
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
         let how = if entry.watch { "after every change" } else { "once" };
         let delete = if entry.delete { ", deletes files that are not here" } else { "" };
-        writeln!(out, "  mirrors    {source} to {into} at {}, {how}{delete}{class}", centre)?;
+        writeln!(out, "  mirrors    {source} to {into} at {centre}, {how}{delete}{class}")?;
     }
     Ok(())
 }
 
-/// The streams to the centre of this name.
-pub fn write_streams(centre: &str, streams: &[StreamEntry], out: &mut dyn Write) -> io::Result<()> {
+/// The streams.
+pub fn write_streams(
+    station: &StationConfig,
+    streams: &[StreamEntry],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for entry in streams {
+        let centre = named(station, &[entry.place(&station.destinations)]);
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
         let (source, lateness) = (&entry.from.0, spoken(entry.lateness));
         let again = if entry.again { ", restarted when it has ended" } else { "" };
         writeln!(
             out,
-            "  streams    {source} to {}:{}, within {lateness}{again}{class}",
-            centre, entry.to
+            "  streams    {source} to {centre}:{}, within {lateness}{again}{class}",
+            entry.to
         )?;
     }
     Ok(())

@@ -16,10 +16,11 @@ pub fn write_folders(folders: &[FolderStatus], out: &mut dyn Write) -> io::Resul
             FolderState::Failed => "failed",
         };
         let current = folder.current.as_ref().map_or(String::new(), |name| format!(" {name}"));
+        let to = folder.to.as_ref().map_or(String::new(), |to| format!(" to {to}"));
         let reason = folder.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
         writeln!(
             out,
-            "  folder   {name} ({path}, as {becomes}) {state}{current}{reason}\n           \
+            "  folder   {name} ({path}, as {becomes}{to}) {state}{current}{reason}\n           \
             {handed} handed over, {}; {waiting} waiting, {set_aside} set aside, {remembered} \
             remembered",
             megabytes(folder.bytes)

@@ -38,7 +38,8 @@ pub fn write_forwards(forwards: Option<&ForwardsStatus>, out: &mut dyn Write) ->
 
 /// The mirrors, where there are any.
 pub fn write_mirrors(mirrors: &[MirrorStatus], out: &mut dyn Write) -> io::Result<()> {
-    for MirrorStatus { source, into, state, copied, bytes, removed, reason, .. } in mirrors {
+    for MirrorStatus { source, into, to, state, copied, bytes, removed, reason, .. } in mirrors {
+        let at = to.as_ref().map_or(String::new(), |to| format!(" at {to}"));
         let state = match state {
             MirrorState::Waiting => "waits for the line",
             MirrorState::Copying => "is being copied",
@@ -48,7 +49,7 @@ pub fn write_mirrors(mirrors: &[MirrorStatus], out: &mut dyn Write) -> io::Resul
         let reason = reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
         writeln!(
             out,
-            "  mirror   {source} to {into} {state}{reason}\n           {copied} files copied, {}; \
+            "  mirror   {source} to {into}{at} {state}{reason}\n           {copied} files copied, {}; \
             {removed} removed",
             megabytes(*bytes)
         )?;
@@ -109,11 +110,12 @@ pub fn write_streams(streams: &[StreamStatus], out: &mut dyn Write) -> io::Resul
             StreamState::Ended => "has ended",
             StreamState::Failed => "failed",
         };
+        let at = stream.to.as_ref().map_or(String::new(), |to| format!("{to}:"));
         let reason = stream.reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
         let StreamStatus { source, sink, frames, repaired, late, lost, unsent, .. } = stream;
         writeln!(
             out,
-            "  stream   {source} to {sink} {state}{reason}\n           {frames} frames, {}; \
+            "  stream   {source} to {at}{sink} {state}{reason}\n           {frames} frames, {}; \
             {repaired} repaired, {late} late, {lost} lost, {unsent} of them unsent",
             megabytes(stream.bytes)
         )?;

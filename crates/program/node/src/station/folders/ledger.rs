@@ -18,6 +18,15 @@ pub struct DropLedger {
     is_torn: bool,
 }
 
+/// The name of a ledger in the state folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerName {
+    path: String,
+    /// The name that it had while the configuration named no destination, or before it did: the
+    /// same files went to the same destination.
+    former: Option<String>,
+}
+
 /// Why a ledger cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DropLedgerError {
@@ -34,19 +43,59 @@ const LARGEST: ByteCount = ByteCount::mib(1024);
 /// Superseded lines that stay, beside as many as are in force.
 const SUPERSEDED: u64 = 10_000;
 
+impl LedgerName {
+    /// Of the folder `name`, whose configuration names no destination: they go to `first`, if they
+    /// go as files.
+    pub fn alone(name: &str, first: Option<&str>) -> Self {
+        let former = first.map(|first| Self::path_to(name, first));
+        Self { path: Self::path_of(name), former }
+    }
+
+    /// Of the folder `name` and the destination `to`, which is the first of the node or another.
+    pub fn to(name: &str, to: &str, first: &str) -> Self {
+        let former = (to == first).then(|| Self::path_of(name));
+        Self { path: Self::path_to(name, to), former }
+    }
+
+    fn path_of(name: &str) -> String {
+        format!("folder-{name}.ledger")
+    }
+
+    /// No name of a folder has the sign in it.
+    fn path_to(name: &str, to: &str) -> String {
+        format!("folder-{name}@{to}.ledger")
+    }
+
+    /// Gives the former ledger this name, where there is none of this name yet.
+    fn take_over(&self, disk: &dyn Disk) -> io::Result<()> {
+        let Some(former) = &self.former else { return Ok(()) };
+        let is_there = |path: &str| match disk.open(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        };
+        if !is_there(&self.path)? && is_there(former)? {
+            disk.rename(former, &self.path)?;
+            disk.sync_dir("")?;
+        }
+        Ok(())
+    }
+}
+
 impl DropLedger {
-    /// Opens the ledger of the folder `name`, and notes its lines in `folder`. Returns the lines
-    /// that were damaged too.
+    /// Opens the ledger of this name, and notes its lines in `folder`. Returns the lines that were
+    /// damaged too.
     ///
     /// # Errors
     /// It cannot be read, or is of another version.
     pub fn open(
         disk: Arc<dyn Disk>,
-        name: &str,
+        name: &LedgerName,
         folder: &mut DropFolder,
     ) -> Result<(Self, u64), DropLedgerError> {
-        let path = format!("folder-{name}.ledger");
+        let path = name.path.clone();
         let io = |error| DropLedgerError::Io(path.clone(), error);
+        name.take_over(&*disk).map_err(io)?;
         let (file, bytes) = match disk.open(&path) {
             Ok(file) => {
                 let bytes = whole(&*file).map_err(io)?;
@@ -145,6 +194,10 @@ mod tests {
         DropFolder::new(Duration::ZERO, Leaving::Stays)
     }
 
+    fn a() -> LedgerName {
+        LedgerName::alone("a", None)
+    }
+
     fn done(number: u64) -> LedgerLine {
         let name = RelPath::new(format!("f{number}").as_bytes()).unwrap();
         let file = DroppedFile { name, size: number, modified_ns: 1, inode: number };
@@ -153,7 +206,7 @@ mod tests {
 
     fn open(disk: &Arc<SimDisk>) -> (DropLedger, DropFolder) {
         let mut folder = folder();
-        let (ledger, damaged) = DropLedger::open(disk.clone(), "a", &mut folder).unwrap();
+        let (ledger, damaged) = DropLedger::open(disk.clone(), &a(), &mut folder).unwrap();
         assert_eq!(damaged, 0);
         (ledger, folder)
     }
@@ -196,8 +249,23 @@ mod tests {
         let disk = Arc::new(SimDisk::new(ByteCount::mib(1)));
         let file = disk.create("folder-a.ledger").unwrap();
         file.append(b"skyhaul-folder 2\n").unwrap();
-        let refused = DropLedger::open(disk.clone(), "a", &mut folder()).unwrap_err().to_string();
+        let refused = DropLedger::open(disk.clone(), &a(), &mut folder()).unwrap_err().to_string();
         assert!(refused.contains("folder-a.ledger: the ledger has version 2"), "{refused}");
         assert!(refused.contains("run the newer program"), "{refused}");
+    }
+
+    #[test]
+    fn a_ledger_follows_its_destination_when_the_configuration_begins_to_name_it_and_stops() {
+        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(ByteCount::mib(1)));
+        let remembered = |name: &LedgerName| {
+            let mut folder = folder();
+            DropLedger::open(disk.clone(), name, &mut folder).unwrap();
+            folder.remembered()
+        };
+        let (mut ledger, _) = DropLedger::open(disk.clone(), &a(), &mut folder()).unwrap();
+        ledger.write(vec![done(1)], &mut folder()).unwrap();
+        assert_eq!(remembered(&LedgerName::to("a", "backup", "oper")), 0, "another destination");
+        assert_eq!(remembered(&LedgerName::to("a", "oper", "oper")), 1, "the one that it had");
+        assert_eq!(remembered(&LedgerName::alone("a", Some("oper"))), 1, "and back");
     }
 }

@@ -21,6 +21,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 /// Sends files to the destination.
 #[derive(Debug)]
 pub struct TransferOutlet {
+    /// The index of the destination.
+    place: usize,
     door: ChannelService,
     shared: Arc<StationShared>,
 }
@@ -57,9 +59,9 @@ const LOOK: Duration = Duration::from_millis(200);
 const EVENTS: usize = 1_024;
 
 impl TransferOutlet {
-    /// Over the session whose channels `door` opens.
-    pub const fn new(door: ChannelService, shared: Arc<StationShared>) -> Self {
-        Self { door, shared }
+    /// Over the session with destination number `place`, whose channels `door` opens.
+    pub const fn new(place: usize, door: ChannelService, shared: Arc<StationShared>) -> Self {
+        Self { place, door, shared }
     }
 
     /// Sends `files` of the folder at `path`.
@@ -100,7 +102,7 @@ impl TransferOutlet {
         reports: &TransferReports,
         cancel: &Cancel,
     ) -> Result<(), TransferEnd> {
-        let link = cancel.or(self.door.connect(DESTINATION, &hello.class));
+        let link = cancel.or(self.door.connect(self.place, &hello.class));
         let Some(Ok(link)) = link else { return Err(TransferEnd::Cancelled) };
         // A folder that is gone is reported by the next listing.
         let Ok(sources) = sources.collect::<Result<_, _>>() else {
@@ -162,6 +164,3 @@ fn judged(reason: RefusalReason, sentence: String) -> FileOutcome {
         _ => FileOutcome::Refused(sentence),
     }
 }
-
-/// The index of the only node that a station calls.
-const DESTINATION: usize = 0;
