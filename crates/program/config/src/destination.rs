@@ -12,8 +12,9 @@ section! {
     /// Where contacts go. Each destination has its own receipts and backlog in the spool: one that
     /// is away holds up no other. Data for several destinations crosses the line once for each.
     /// Mirrors, streams, files of folders, and forwards that name none go to the first destination.
-    /// Up to 16.
-    "[[destination]]" DestinationEntry applies at_once(catch_up_class, catch_up_after) {
+    /// One that is added or removed applies at once too, unless a folder, forward, mirror or stream
+    /// uses it. Up to 16.
+    "[[destination]]" DestinationEntry applies at_once(to, catch_up_class, catch_up_after) {
         /// `node:NAME`: the `[[peer]]` of this name. It needs an address.
         to: DestinationPlace => required,
         /// It gets every contact, and its receipts do not count: the spool frees data without

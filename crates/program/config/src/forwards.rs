@@ -98,7 +98,7 @@ impl ForwardEntry {
     }
 
     /// The node that it names.
-    pub(super) fn node(&self) -> Option<&str> {
+    pub fn node(&self) -> Option<&str> {
         let forward = self.local.as_ref().or(self.remote.as_ref());
         let entrance = self.socks.as_ref().or(self.transparent.as_ref());
         match (forward, entrance) {

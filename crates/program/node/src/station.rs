@@ -18,8 +18,10 @@ mod front;
 mod input;
 mod inputs;
 mod lateness;
+mod line_plan;
 mod memo;
 mod mirrors;
+mod opening;
 mod order;
 mod outside;
 mod packing;
@@ -44,7 +46,6 @@ mod uplinks;
 
 use crate::adopted::{Adopted, ReloadPlan};
 use crate::centre::CentreShared;
-use crate::custody::Feeder;
 use crate::fault::Fault;
 use crate::guests::{self, ProgramBlocks};
 use crate::services::{self, SessionMemory};
@@ -54,10 +55,12 @@ use board::StationBoard;
 use channel::ChannelRunner;
 use channel_context::ChannelContext;
 use folders::FolderRunner;
+use line_plan::LinePlan;
 use mirrors::{Mirror, MirrorWay};
+use opening::LineOpening;
 use order::StationOrder;
 use outside::OutsideWatches;
-use paths::{SpareSocket, StationPaths};
+use paths::StationPaths;
 use refill::RefillRunner;
 use relay::RelayRunner;
 use routing::Routing;
@@ -66,18 +69,13 @@ use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_channels_io::ChannelService;
 use skyhaul_channels_io::{IncomingChannels, Tenants};
 use skyhaul_config::{Destination, Input, MirrorEntry, MissionRef, StationConfig};
-use skyhaul_level0::standby::{ChannelMatch, StandbyGate};
 use skyhaul_net::{Clock, Driver};
-use skyhaul_sessions::SocketId;
 use skyhaul_store::{Disk, Spool, SpoolConfig, SpoolDraw, SpoolError};
-use skyhaul_transport::LineShare;
 use skyhaul_units::{ByteCount, FlowId};
-use sockets::{PathSocket, PathSocketOpener};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use streams::Streams;
-use uplink::{CentreContact, CentreKeys, Uplink, UplinkParts};
 use uplinks::Uplinks;
 
 pub use reach::reach;
@@ -127,7 +125,8 @@ impl Station {
         let StationPlace { disk, clock, blocks } = place;
         routing::check_missions(config, &services::missions(&config.missions)?)?;
         memo::check(&config.node.state)?;
-        let (driver, paths) = driver(config, &config.destinations, clock, blocks)?;
+        let opening = LineOpening::of(config, clock, blocks)?;
+        let (driver, paths) = opening.open(config, &config.destinations)?;
         let mut spool = open_spool(config, disk.clone(), clock)?;
         let routing = Routing::declare(config, &mut spool).map_err(|error| spool_fault(&error))?;
         let board = StationBoard::new(
@@ -150,7 +149,7 @@ impl Station {
         threads.extend(mirrors(config, &doors.0, &shared, clock)?);
         let streams = Streams::start(config, &doors.1, &shared, clock)?;
         let outside = OutsideWatches::start(config.paths(), &shared, clock)?;
-        let reload = Reload::new(written);
+        let reload = Reload::new(written, opening);
         Ok(Self { shared, threads, streams, outside, blocks, reload })
     }
 
@@ -266,43 +265,6 @@ fn shown_destination(destination: &Destination) -> DestinationStatus {
     }
 }
 
-/// Opens the sockets of the paths to these destinations. Returns the paths to each.
-fn driver(
-    config: &StationConfig,
-    destinations: &[Destination],
-    clock: Clock,
-    blocks: ProgramBlocks,
-) -> Result<(Driver, Vec<StationPaths>), Fault> {
-    let identity = services::identity(&config.node)?;
-    let has_guests = config.has_guests() || blocks == ProgramBlocks::Served;
-    let window = if has_guests { guests::window(WINDOW) } else { WINDOW };
-    let mut driver: Option<Driver> = None;
-    let mut all = Vec::new();
-    for destination in destinations {
-        let opener = PathSocketOpener {
-            identity: identity.clone(),
-            line: config.line.clone(),
-            centre: destination.peer.addresses.iter().map(ToString::to_string).collect(),
-            clock,
-        };
-        let mut opened = Vec::new();
-        for path in config.paths_to(destination.name()) {
-            let PathSocket { endpoint, family } = opener.open(&path)?;
-            let socket = match &mut driver {
-                None => {
-                    driver = Some(services::driver(endpoint, &path.place(), window, clock)?);
-                    SocketId(0)
-                }
-                Some(driver) => driver.add_endpoint(endpoint),
-            };
-            opened.push(SpareSocket { config: path, family, socket });
-        }
-        all.push(StationPaths::new(opener, &opened));
-    }
-    let driver = driver.ok_or_else(|| Fault::configuration("no path", "[[path]]", "write one"))?;
-    Ok((driver, all))
-}
-
 fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Result<Spool, Fault> {
     let settings = SpoolConfig {
         segment_size: config.spool.segment_size,
@@ -416,27 +378,10 @@ fn line(
     line: LineParts,
 ) -> Result<JoinHandle<()>, Fault> {
     let LineParts { mut driver, paths, guests } = line;
-    let is_shared = config.destinations.len() > 1;
-    let line_share = is_shared.then(|| LineShare::new(config.sharing(0).tree));
-    let uplink = |(place, paths): (usize, StationPaths)| {
-        let feeder = Feeder::new(shared.routing.id(place), config.sharing(place), WINDOW.send);
-        let feeder = match &config.node.standby_of {
-            Some(of) => {
-                let channels = match config.channel.len() {
-                    1 => ChannelMatch::Mission,
-                    _ => ChannelMatch::Name,
-                };
-                let after = config.node.standby_after;
-                feeder.standing_by(StandbyGate::new(of.to_string(), after, channels))
-            }
-            None => feeder,
-        };
-        let parts = UplinkParts { place, paths, feeder, line: line_share.clone() };
-        let centre = contact_of(&config.destinations[place]);
-        Uplink::new(config.node.name.to_string(), centre, shared.clone(), clock, parts)
-    };
-    let list = paths.into_iter().enumerate().map(uplink).collect();
-    let mut uplinks = Uplinks::new(list, shared.clone(), clock, guests);
+    let plan = LinePlan::new(config.clone(), shared.clone(), clock);
+    let named = config.destinations.iter().map(Destination::name).zip(paths);
+    let list = named.filter_map(|(name, paths)| plan.uplink(name, paths)).collect();
+    let mut uplinks = Uplinks::new(list, plan, guests);
     let shared = shared.clone();
     services::thread("line", move || {
         if let Err(error) = driver.run(&mut uplinks, shared.shutdown.flag()) {
@@ -448,16 +393,6 @@ fn line(
             ));
         }
     })
-}
-
-fn contact_of(destination: &Destination) -> CentreContact {
-    let peer = &destination.peer;
-    CentreContact {
-        name: destination.name().to_owned(),
-        address: peer.addresses.iter().next().map(ToString::to_string).unwrap_or_default(),
-        keys: CentreKeys::new(peer.fingerprints.iter()),
-        rules: Arc::new(peer.rules()),
-    }
 }
 
 /// Random numbers for the identity of a spool, and of this opening of it.

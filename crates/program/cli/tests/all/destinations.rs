@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::centres::Centres;
+use crate::support::process::{Running, skyhaul};
+use crate::support::recordings::{CLEAN, expected, recording};
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 /// Puts a file into a folder as programs do: under another name, then renamed.
 fn put(folder: &Path, name: &str, text: &str) {
@@ -107,4 +111,69 @@ fn a_stream_goes_to_the_destination_that_it_names_also_while_the_first_is_away()
     assert!(!is_empty(&site.folder().join("backup-streams")));
     assert!(!site.folder().join("oper-streams").exists());
     drop((backup, station));
+}
+
+fn destination<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
+    status["destinations"].as_array()?.iter().find(|one| one["name"] == name)
+}
+
+/// How often the line to a destination was opened, and what it is called in its session.
+fn session(status: &Value, name: &str) -> Option<(u64, Value)> {
+    let line = &destination(status, name)?["line"];
+    let opened = line["connects"].as_u64()?;
+    (line["state"] == "open").then(|| (opened, line["paths"][0]["name"].clone()))
+}
+
+#[test]
+fn a_destination_comes_and_goes_at_sighup_and_the_contact_under_way_to_another_goes_on() {
+    let site = Centres::new();
+    let (input, mut output) = std::io::pipe().unwrap();
+    let channel = "[[channel]]\nname = \"x\"\ninput = \"stdin\"\nsilence = \"1 h\"\n";
+    site.write(&["oper"], channel);
+    let (oper, backup) = (site.start("oper"), site.start("backup"));
+    let log = fs::File::create(site.folder().join("s.log")).unwrap();
+    let mut command = skyhaul(&["run", "s.toml"], site.folder());
+    let station = Running::of(command.stdin(input).stdout(Stdio::null()).stderr(log));
+    let bytes = fs::read(recording(CLEAN[0])).unwrap();
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    std::io::Write::write_all(&mut output, first).unwrap();
+    let at_oper = |probe: &dyn Fn(&Value) -> bool| {
+        site.node_until("oper", |status| {
+            let contacts = status["contacts"].as_array()?;
+            contacts.first().filter(|contact| probe(contact)).cloned()
+        })
+    };
+    at_oper(&|contact| contact["frames"].as_u64() > Some(0));
+    let before = site.until(|status| session(status, "oper"));
+    site.write(&["oper", "backup"], channel);
+    let said = site.reload(&station);
+    assert!(said.contains("destination backup added"), "{said}");
+    site.until(|status| session(status, "backup"));
+    assert_eq!(site.until(|status| session(status, "oper")), before, "its session stays");
+    // Nothing of a contact that began before is for a destination that is new.
+    let backlog = |status: &Value| destination(status, "backup")?["backlog"]["blocks"].as_u64();
+    assert_eq!(site.until(backlog), 0);
+    site.write(&["oper"], channel);
+    let said = site.reload(&station);
+    assert!(said.contains("destination backup removed"), "{said}");
+    site.until(|status| destination(status, "backup").is_none().then_some(()));
+    site.node_until("backup", |status| status["stations"].as_array()?.is_empty().then_some(()));
+    // And again, with what the spool has: another number, from the beginning.
+    site.write(&["oper", "backup"], &format!("since = \"kept\"\n{channel}"));
+    let said = site.reload(&station);
+    assert!(said.contains("destination backup added"), "{said}");
+    std::io::Write::write_all(&mut output, second).unwrap();
+    drop(output);
+    let known = expected(CLEAN[0]);
+    for centre in ["oper", "backup"] {
+        let contact = site.node_until(centre, |status| {
+            let contact = status["contacts"].as_array()?.first()?.clone();
+            (contact["state"] == "done").then_some(contact)
+        });
+        assert_eq!(contact["frames"], known["frames_total"], "{centre}");
+        assert_eq!(contact["frames_sha256"], known["frames_sha256"], "{centre}");
+    }
+    let after = site.until(|status| session(status, "oper"));
+    assert_eq!(after, before, "its session stayed");
+    drop((oper, backup, station));
 }

@@ -29,7 +29,8 @@ struct Shown {
     name: String,
     channels: Vec<ChannelStatus>,
     contacts: Recent<ContactCaptured>,
-    destinations: Vec<DestinationStatus>,
+    /// With the index of each.
+    destinations: Vec<(usize, DestinationStatus)>,
     forwards: Option<ForwardsStatus>,
     folders: Vec<FolderStatus>,
     mirrors: Vec<MirrorStatus>,
@@ -44,6 +45,7 @@ impl StationBoard {
         channels: Vec<ChannelStatus>,
         destinations: Vec<DestinationStatus>,
     ) -> Self {
+        let destinations = destinations.into_iter().enumerate().collect();
         Self { shown: Mutex::new(Shown { name, channels, destinations, ..Shown::default() }) }
     }
 
@@ -53,9 +55,23 @@ impl StationBoard {
 
     /// Changes the status of destination number `place`.
     fn destination(&self, place: usize, change: impl FnOnce(&mut DestinationStatus)) {
-        if let Some(destination) = self.shown().destinations.get_mut(place) {
-            change(destination);
+        let mut shown = self.shown();
+        if let Some((_, found)) = shown.destinations.iter_mut().find(|(of, _)| *of == place) {
+            change(found);
         }
+    }
+
+    /// Shows these destinations, each with its index, in this order; those that were shown before
+    /// keep their state.
+    pub fn destinations(&self, list: Vec<(usize, DestinationStatus)>) {
+        let mut shown = self.shown();
+        let before = core::mem::take(&mut shown.destinations);
+        let kept = |(place, new): (usize, DestinationStatus)| {
+            let is_it =
+                |(of, old): &&(usize, DestinationStatus)| (*of, &old.name) == (place, &new.name);
+            (place, before.iter().find(is_it).map_or(new.clone(), |(_, old)| old.clone()))
+        };
+        shown.destinations = list.into_iter().map(kept).collect();
     }
 
     /// Shows the line to destination number `place`.
@@ -113,7 +129,8 @@ impl StationBoard {
     /// none. Each destination gets the same data.
     pub fn line_rate(&self) -> Rate {
         let shown = self.shown();
-        let rates = shown.destinations.iter().map(|one| one.line.rate_bps).filter(|rate| *rate > 0);
+        let rates = shown.destinations.iter().map(|(_, one)| one.line.rate_bps);
+        let rates = rates.filter(|rate| *rate > 0);
         Rate::from_bps(rates.min().unwrap_or_default())
     }
 
@@ -123,7 +140,9 @@ impl StationBoard {
         let unsent = |one: &DestinationStatus| -> u64 {
             one.forecasts.iter().map(|forecast| forecast.unsent_bytes).sum()
         };
-        ByteCount::new(self.shown().destinations.iter().map(unsent).max().unwrap_or_default())
+        ByteCount::new(
+            self.shown().destinations.iter().map(|(_, one)| unsent(one)).max().unwrap_or_default(),
+        )
     }
 
     /// Shows when each contact will be at destination number `place`.
@@ -174,7 +193,7 @@ impl StationBoard {
         status.channels.clone_from(&shown.channels);
         status.contacts = shown.contacts.to_vec();
         status.spool.state = shown.spool;
-        status.destinations.clone_from(&shown.destinations);
+        status.destinations = shown.destinations.iter().map(|(_, one)| one.clone()).collect();
         status.forwards.clone_from(&shown.forwards);
         status.folders.clone_from(&shown.folders);
         status.mirrors.clone_from(&shown.mirrors);

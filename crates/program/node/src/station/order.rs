@@ -1,8 +1,9 @@
 //! Orders to the thread of the line while it runs.
 
+use super::paths::StationPaths;
 use crate::fault::Fault;
 use crate::status::PathHint;
-use skyhaul_config::{LinePath, LineSharing};
+use skyhaul_config::{Destination, LinePath, LineSharing, StationConfig};
 use std::collections::VecDeque;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,18 +18,49 @@ pub enum StationOrder {
     Remove(String),
     /// Take a forecast for a path.
     Hint(String, PathHint),
-    /// Use these paths and this sharing of the line, one for each destination, in the order of the
-    /// configuration.
-    Adopt(Vec<UplinkChange>),
+    /// Use these destinations, with their paths and their sharing of the line.
+    Adopt(Box<LineChange>),
+}
+
+/// What changes on the line.
+#[derive(Debug)]
+pub struct LineChange {
+    /// The configuration that is in force then.
+    pub config: StationConfig,
+    /// The destinations that are new, each with its opened paths.
+    pub added: Vec<AddedDestination>,
+}
+
+/// A destination that is new.
+#[derive(Debug)]
+pub struct AddedDestination {
+    /// Its name.
+    pub name: String,
+    /// Its paths.
+    pub paths: StationPaths,
 }
 
 /// What changes at one uplink.
 #[derive(Debug)]
 pub struct UplinkChange {
+    /// The name of its destination.
+    pub name: String,
     /// Its paths.
     pub paths: Vec<LinePath>,
     /// How contacts are sent there.
     pub sharing: LineSharing,
+}
+
+impl LineChange {
+    /// What each uplink gets, in the order of the configuration.
+    pub fn uplinks(config: &StationConfig) -> Vec<UplinkChange> {
+        let change = |(nth, destination): (usize, &Destination)| UplinkChange {
+            name: destination.name().to_owned(),
+            paths: config.paths_to(destination.name()),
+            sharing: config.sharing(nth),
+        };
+        config.destinations.iter().enumerate().map(change).collect()
+    }
 }
 
 /// Receives the outcome of an order.

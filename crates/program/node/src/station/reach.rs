@@ -5,9 +5,10 @@
 //! centre keeps the newest connection of a station, so a running station of the same name is
 //! interrupted for a second.
 
+use super::line_plan::contact_of;
+use super::opening::LineOpening;
 use super::sockets::resolve;
 use super::uplink::CentreContact;
-use super::{contact_of, driver};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
 use skyhaul_config::{Destination, StationConfig};
@@ -41,8 +42,8 @@ pub fn reach(config: &StationConfig, destination: &Destination) -> Result<Durati
             "correct `addresses`, or check the host's name service",
         )
     })?;
-    let (mut driver, _) =
-        driver(config, std::slice::from_ref(destination), clock, ProgramBlocks::Unserved)?;
+    let opening = LineOpening::of(config, clock, ProgramBlocks::Unserved)?;
+    let (mut driver, _) = opening.open(config, std::slice::from_ref(destination))?;
     let stop = AtomicBool::new(false);
     let mut attempt = ReachAttempt {
         name: config.node.name.to_string(),

@@ -18,6 +18,7 @@ use super::memo::{ChannelPosition, Memo};
 use super::packing::{Packing, PackingContext};
 use super::recording;
 use super::resume::ResumePoint;
+use super::routing::PLACES;
 use super::spooler::{SpoolBlock, ToSpool};
 use crate::fault::Fault;
 use search::{Decoding, in_block, in_recording};
@@ -121,7 +122,7 @@ impl RefillRunner {
             asking: 0,
             is_refused: false,
         };
-        let places = 0..runner.context.shared.routing.count();
+        let places = 0..PLACES;
         let names = channels.iter().map(|channel| channel.name.as_str()).chain([PASSED_ON]);
         for (channel, to) in names.flat_map(|name| places.clone().map(move |to| (name, to))) {
             let memo = Memo::of_refill(state, channel, to);

@@ -1,24 +1,33 @@
-//! Reload of what a node sends: paths, their forecasts and classes change; other changes need a
-//! restart.
+//! Reload of what a node sends: destinations, paths, their forecasts and classes change; other
+//! changes need a restart.
 
-use super::order::{StationOrder, UplinkChange};
+use super::opening::LineOpening;
+use super::order::{AddedDestination, LineChange, StationOrder};
 use super::routing::check_missions;
 use super::shared::StationShared;
 use crate::adopted::{Adopted, ReloadPlan, differing};
 use crate::services;
-use skyhaul_config::{Destination, Line, LocalFolders, Refill, Spool, StationConfig};
+use skyhaul_config::{Destination, FolderUse, Line, LocalFolders, Refill, Spool, StationConfig};
+use skyhaul_forward_io::FarRules;
 use std::collections::BTreeSet;
 
 /// The configuration in force.
 #[derive(Debug)]
 pub struct Reload {
     before: StationConfig,
+    opening: LineOpening,
+    /// Destinations that were added since the start.
+    added: usize,
 }
 
+/// Destinations that may be added while a node runs: the sockets of one that is removed stay open,
+/// up to sixteen each.
+const ADDED_MAX: usize = 64;
+
 impl Reload {
-    /// `before` is the configuration in force.
-    pub const fn new(before: StationConfig) -> Self {
-        Self { before }
+    /// `before` is the configuration in force, whose sockets `opening` opened.
+    pub const fn new(before: StationConfig, opening: LineOpening) -> Self {
+        Self { before, opening, added: 0 }
     }
 
     /// The configuration in force.
@@ -48,25 +57,30 @@ impl Reload {
         shared: &StationShared,
     ) -> Result<Adopted, String> {
         let ReloadPlan { in_force, waits } = plan;
-        let order = StationOrder::Adopt(uplink_changes(&in_force));
+        let known = names(&self.before);
+        let mut added = Vec::new();
+        for new in in_force.destinations.iter().filter(|one| !known.contains(one.name())) {
+            let paths = self.opening.open_added(&in_force, new);
+            let paths = paths.map_err(|fault| fault.to_string())?;
+            added.push(AddedDestination { name: new.name().to_owned(), paths });
+        }
+        if self.added + added.len() > ADDED_MAX {
+            return Err(format!(
+                "{ADDED_MAX} destinations were added since the node started, the limit; restart \
+                 the node"
+            ));
+        }
+        let count = added.len();
+        let order = StationOrder::Adopt(Box::new(LineChange { config: in_force.clone(), added }));
         let said = shared.orders.give(order, || shared.shutdown.wake_line());
         let said = said.map_err(|fault| fault.to_string())?;
-        shared.routing.adopt(&in_force);
+        self.added += count;
         shared.spool().set_limits(in_force.spool.max_size, in_force.spool.retention);
         let mut changes = if said.is_empty() { Vec::new() } else { vec![said] };
         changes.extend(changes_beside_the_line(&self.before, &in_force));
         self.before = in_force;
         Ok(Adopted { changes, waits })
     }
-}
-
-/// What the thread of the line gets of a configuration, for each destination.
-fn uplink_changes(config: &StationConfig) -> Vec<UplinkChange> {
-    let change = |(place, destination): (usize, &Destination)| UplinkChange {
-        paths: config.paths_to(destination.name()),
-        sharing: config.sharing(place),
-    };
-    config.destinations.iter().enumerate().map(change).collect()
 }
 
 /// The changes that the thread of the line does not report, for the log.
@@ -100,19 +114,71 @@ fn in_force(before: &StationConfig, new: &StationConfig) -> StationConfig {
         next.spool.max_size = new.spool.max_size;
     }
     next.spool.retention = new.spool.retention;
-    for kept in &mut next.destinations {
-        if let Some(new) = new.destinations.iter().find(|new| new.name() == kept.name()) {
-            kept.entry.catch_up_class.clone_from(&new.entry.catch_up_class);
+    next.destinations = if holds_destinations(before, new).is_none() {
+        new.destinations.clone()
+    } else {
+        before.destinations.clone()
+    };
+    for one in &mut next.destinations {
+        let of = |config: &StationConfig| {
+            config.destinations.iter().find(|other| other.name() == one.name()).cloned()
+        };
+        let Some(mut kept) = of(before) else { continue };
+        if let Some(new) = of(new) {
+            kept.entry.catch_up_class = new.entry.catch_up_class;
             kept.entry.catch_up_after = new.entry.catch_up_after;
         }
+        *one = kept;
     }
     // Subscriptions and paths may name destinations that are not there yet: such contacts would go
     // nowhere, and a destination that is still there would have no path.
-    if names(before) == names(new) {
+    if names(&next) == names(new) {
         next.subscription.clone_from(&new.subscription);
         next.path.clone_from(&new.path);
     }
     next
+}
+
+/// Why destinations that appear or go have to wait for a restart; none where they need not.
+fn holds_destinations(before: &StationConfig, new: &StationConfig) -> Option<&'static str> {
+    let name = |config: &StationConfig, place: usize| {
+        config.destinations.get(place).map(|one| one.name().to_owned())
+    };
+    // These tables wait for a restart: what they use has to stay, and the first to be the first.
+    let mut used: BTreeSet<Option<String>> = BTreeSet::new();
+    let mut is_first_used = false;
+    let all = &before.destinations;
+    for mirror in &before.folders.mirrored {
+        is_first_used |= mirror.to.is_none();
+        used.extend(mirror.destinations(all).into_iter().map(|place| name(before, place)));
+    }
+    for folder in before.folders.dropped.iter().filter(|one| one.r#as == FolderUse::Files) {
+        is_first_used |= folder.to.is_none();
+        used.extend(folder.destinations(all).into_iter().map(|place| name(before, place)));
+    }
+    for stream in &before.stream {
+        is_first_used |= stream.destination.is_none();
+        used.insert(name(before, stream.place(all)));
+    }
+    for forward in &before.forward {
+        is_first_used |= forward.node().is_none();
+        used.insert(forward.node().map_or_else(|| name(before, 0), |node| Some(node.to_owned())));
+    }
+    let stay = names(new);
+    if used.iter().flatten().any(|name| !stay.contains(&name[..]))
+        || (is_first_used && name(before, 0) != name(new, 0))
+    {
+        return Some(
+            "[[destination]] (a [[folder]], [[forward]], [[mirror]] or [[stream]] uses it)",
+        );
+    }
+    let known = names(before);
+    let is_new = |one: &&Destination| !known.contains(one.name());
+    let mut added = new.destinations.iter().filter(is_new);
+    if !before.has_guests() && added.any(|one| one.peer.rules() != FarRules::default()) {
+        return Some("[[destination]] (the first one with `allow` or `allow_listen`)");
+    }
+    None
 }
 
 /// Where the file differs from what is in force: what needs a restart.
@@ -135,11 +201,14 @@ fn waiting(in_force: &StationConfig, new: &StationConfig) -> Vec<String> {
         folders: LocalFolders { dropped, mirrored },
         stream,
     } = in_force;
+    let held = holds_destinations(in_force, new).filter(|_| names(in_force) != names(new));
+    let is_other = held.is_none() && *destinations != new.destinations;
     let rest = |of: &Refill| Refill { class: None, priority: 0, ..of.clone() };
     let mut found = differing([
         (*missions != new.missions, "`missions`"),
         (*node != new.node, "[node]"),
-        (*destinations != new.destinations, "[[destination]] or its [[peer]]"),
+        (held.is_some(), held.unwrap_or_default()),
+        (is_other, "[[destination]] or its [[peer]]"),
         (*subscription != new.subscription, "[[subscription]] (with the new [[destination]])"),
         (*path != new.path, "[[path]] (with the new [[destination]])"),
         (
@@ -179,7 +248,8 @@ fn names(config: &StationConfig) -> BTreeSet<&str> {
 pub fn handed_over(config: &StationConfig) -> String {
     let Spool { max_size, retention, .. } = config.spool;
     let limits = (max_size, retention);
-    format!("{:?} {:?} {limits:?}", uplink_changes(config), config.subscription)
+    let uplinks = LineChange::uplinks(config);
+    format!("{uplinks:?} {:?} {:?} {limits:?}", config.subscription, config.destinations)
 }
 
 #[cfg(test)]
@@ -198,44 +268,85 @@ mod tests {
         *skyhaul_config::parse(text, "/etc/node.toml".as_ref()).unwrap().station.unwrap()
     }
 
-    /// Regression: contacts of a subscription to a destination that waits for a restart went
-    /// nowhere until then.
-    #[test]
-    fn subscriptions_wait_for_a_restart_together_with_destinations() {
+    /// The file with another destination `d`, and these tables.
+    fn with_another(tables: &str) -> StationConfig {
         let key = "f".repeat(64);
-        let other = format!(
+        station(&format!(
             "{STATION}[[peer]]\nname = \"d\"\naddresses = [\"192.0.2.2:4700\"]\nfingerprints = \
-            [\"SHA256:{key}\"]\n[[destination]]\nto = \"node:d\"\n[[subscription]]\nof = \
-            \"contacts\"\nto = [\"d\"]\n"
-        );
-        let (before, new) = (station(STATION), station(&other));
-        let label = skyhaul_config::ContactLabel {
+            [\"SHA256:{key}\"]\n[[destination]]\nto = \"node:d\"\n{tables}"
+        ))
+    }
+
+    fn label() -> skyhaul_config::ContactLabel {
+        skyhaul_config::ContactLabel {
             station: "s".to_owned(),
             channel: "x".to_owned(),
             mission: "aqua".to_owned(),
-        };
-        assert_eq!(new.route(&label).to, [1]);
-        assert_eq!(in_force(&before, &new).route(&label).to, [0], "as before");
-        let waits = plan(&before, &new).waits.join(", ");
-        assert!(waits.contains("[[destination]]") && waits.contains("[[subscription]]"), "{waits}");
-        let own = station(&format!("{STATION}[[subscription]]\nof = \"contacts\"\nto = []\n"));
-        assert!(in_force(&before, &own).route(&label).to.is_empty(), "at once");
+        }
+    }
+
+    #[test]
+    fn destinations_come_and_go_at_once_with_their_subscriptions_and_paths() {
+        let before = station(STATION);
+        let new = with_another(
+            "[[subscription]]\nof = \"contacts\"\nto = [\"d\"]\n[[path]]\nname = \
+             \"p\"\ndestination = \"d\"\n[[path]]\nname = \"q\"\ndestination = \"c\"\n",
+        );
+        for (before, new) in [(&before, &new), (&new, &before)] {
+            let plan = plan(before, new);
+            assert_eq!((&plan.in_force, plan.waits.len()), (new, 0), "{:?}", plan.waits);
+        }
+        assert_eq!(in_force(&before, &new).route(&label()).to, [1]);
+    }
+
+    /// Regression: contacts of a subscription to a destination that waits for a restart went
+    /// nowhere until then; the old destination stayed, and its path was gone.
+    #[test]
+    fn what_a_running_table_uses_stays_and_subscriptions_and_paths_wait_with_it() {
+        let mirror = "[[mirror]]\nsource = \"a\"\ninto = \".\"\n";
+        for uses in [
+            format!("{mirror}to = \"d\"\n"),
+            "[[stream]]\nfrom = \"udp://127.0.0.1:1\"\nto = \"null\"\ndestination = \"d\"\n"
+                .to_owned(),
+            "[[folder]]\nname = \"f\"\npath = \"f\"\nas = \"files\"\nto = [\"c\", \"d\"]\n"
+                .to_owned(),
+            "[[forward]]\nlocal = \"8080=d:127.0.0.1:80\"\n".to_owned(),
+        ] {
+            let before = with_another(&uses);
+            let subscription = "[[subscription]]\nof = \"contacts\"\nto = []\n";
+            let new = station(&format!("{STATION}{subscription}[[path]]\ninterface = \"lo\"\n"));
+            let plan = plan(&before, &new);
+            assert_eq!(names(&plan.in_force), names(&before), "{uses}");
+            assert_eq!(plan.in_force.route(&label()).to, [0, 1], "{uses}: as before");
+            assert_eq!(plan.in_force.paths_to("d").len(), 1, "{uses}");
+            let waits = plan.waits.join(", ");
+            for part in ["[[destination]] (a [[folder]]", "[[subscription]]", "[[path]]"] {
+                assert!(waits.contains(part), "{uses}: {waits}");
+            }
+        }
+        let other_first = STATION.replace("\"c\"", "\"e\"").replace("node:c", "node:e");
+        let waits = plan(&station(&format!("{STATION}{mirror}")), &station(&other_first)).waits;
+        assert!(waits.join(", ").contains("[[destination]] (a [[folder]]"), "{waits:?}");
+    }
+
+    #[test]
+    fn the_first_destination_with_rights_waits_where_sessions_have_no_memory_for_them() {
+        let with_rights = with_another("").destinations;
+        let mut new = station(STATION);
+        new.destinations = with_rights;
+        new.destinations[1].peer.allow = toml::from_str::<
+            std::collections::BTreeMap<String, skyhaul_config::ForwardRules>,
+        >("allow = [\"10.0.0.5:80\"]")
+        .unwrap()
+        .remove("allow")
+        .unwrap();
+        let plan = plan(&station(STATION), &new);
+        assert_eq!(plan.in_force.destinations.len(), 1);
+        assert!(plan.waits[0].contains("the first one with `allow`"), "{:?}", plan.waits);
     }
 
     fn waits(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         plan(before, new).waits
-    }
-
-    /// Regression: the old destination stayed, and its path was gone.
-    #[test]
-    fn paths_wait_for_a_restart_together_with_destinations() {
-        let before = station(STATION);
-        let path = "[[path]]\ndestination = \"d\"\n";
-        let new =
-            format!("{}{path}", STATION.replace("\"c\"", "\"d\"").replace("node:c", "node:d"));
-        let plan = plan(&before, &station(&new));
-        assert_eq!(plan.in_force.paths_to("c").len(), 1);
-        assert!(plan.waits.join(", ").contains("[[path]]"), "{:?}", plan.waits);
     }
 
     #[test]

@@ -86,9 +86,8 @@ impl StationShared {
             ..StationStatus::default()
         };
         self.board.copy_to(&mut status);
-        for (place, shown) in status.destinations.iter_mut().enumerate() {
-            let id = self.routing.id(place);
-            if let Some(backlog) = backlogs.iter().find(|backlog| backlog.id == id) {
+        for shown in &mut status.destinations {
+            if let Some(backlog) = backlogs.iter().find(|backlog| backlog.name == shown.name) {
                 shown.backlog = BacklogStatus {
                     blocks: backlog.waits.blocks,
                     bytes: backlog.waits.bytes.as_u64(),

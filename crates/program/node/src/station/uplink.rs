@@ -65,6 +65,8 @@ pub struct Uplink {
     lateness: LatenessWatch,
     rivals: Rivals,
     status: LineStatus,
+    /// What the subjects of its alarms end with: nothing where it began as the only one.
+    about: String,
 }
 
 /// What an uplink serves.
@@ -122,6 +124,10 @@ impl Uplink {
     ) -> Self {
         let UplinkParts { place, paths, feeder, line } = parts;
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
+        let about = match shared.routing.count() {
+            1 => String::new(),
+            _ => format!(" (destination {})", centre.name),
+        };
         Self {
             place,
             name,
@@ -136,6 +142,7 @@ impl Uplink {
             lateness: LatenessWatch::default(),
             rivals: Rivals::default(),
             status,
+            about,
         }
     }
 
@@ -338,9 +345,43 @@ impl Uplink {
 
     /// The subject of an alarm about this destination.
     fn subject(&self, what: &str) -> String {
-        match self.shared.routing.count() {
-            1 => what.to_owned(),
-            _ => format!("{what} (destination {})", self.centre.name),
+        format!("{what}{}", self.about)
+    }
+
+    /// The name of its destination.
+    pub fn destination(&self) -> &str {
+        &self.centre.name
+    }
+
+    /// Shares a line from now on, if it shares none.
+    pub fn share_line(&mut self, served: &mut Served<'_>, line: Option<&LineShare>) {
+        if self.line.is_some() || line.is_none() {
+            return;
+        }
+        self.line = line.cloned();
+        let Some(session) = self.session(served.manager) else { return };
+        if let Err(error) = session.sender_mut().set_line(line) {
+            tracing::warn!(centre = %self.centre.address, "{error}");
+        }
+        let used: Vec<PathId> = session.paths().iter().map(|(path, _)| path).collect();
+        for path in used {
+            PathHealth::of(self).share(served.manager, path);
+        }
+    }
+
+    /// Ends its session, or its calls, because the destination is not configured any more. Its
+    /// sockets stay open until the node ends.
+    pub fn leave(mut self, now: Instant, served: &mut Served<'_>) {
+        let reason = "the destination was removed from the configuration";
+        for id in self.connection.ids() {
+            served.manager.close(now, id, reason);
+        }
+        let over = self.lateness.update(now, &[]);
+        over.into_iter().for_each(|(flow, change)| self.report_forecast(flow, change));
+        self.down(served.guests, Ending::Lost, reason.to_owned());
+        let data = format!("data for {}", self.centre.name);
+        for subject in [self.subject(SHARED_KEY), self.subject(standby::CANNOT), data] {
+            self.shared.alarms.clear(&subject);
         }
     }
 

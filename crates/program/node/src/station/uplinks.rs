@@ -1,24 +1,22 @@
 //! The thread of the line: the uplinks to all destinations, and what they share.
 
-use super::order::StationOrder;
-use super::shared::StationShared;
+use super::line_plan::LinePlan;
+use super::order::{LineChange, StationOrder};
 use super::uplink::{Served, Uplink, UplinkNews};
 use crate::fault::Fault;
 use crate::status::ForwardsStatus;
 use skyhaul_channels_io::Tenants;
-use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
+use skyhaul_net::{AnyEndpoint, Service, SessionManager};
 use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_units::{Duration, Instant};
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 
-/// The uplinks to all destinations, in the order of the configuration.
+/// The uplinks to all destinations.
 #[derive(Debug)]
 pub struct Uplinks {
-    shared: Arc<StationShared>,
-    clock: Clock,
     guests: Tenants,
     list: Vec<Uplink>,
+    plan: LinePlan,
     /// The uplink whose endpoint was handed out last.
     opening: Option<usize>,
     free_at: Instant,
@@ -31,15 +29,10 @@ const FREE: Duration = Duration::from_secs(1);
 const UPDATE: Duration = Duration::from_millis(200);
 
 impl Uplinks {
-    /// Of these uplinks, which share their sessions with `guests`.
-    pub const fn new(
-        list: Vec<Uplink>,
-        shared: Arc<StationShared>,
-        clock: Clock,
-        guests: Tenants,
-    ) -> Self {
+    /// Of these uplinks, which `plan` made, and which share their sessions with `guests`.
+    pub const fn new(list: Vec<Uplink>, plan: LinePlan, guests: Tenants) -> Self {
         let (free_at, update_at) = (Instant::ZERO, Instant::ZERO);
-        Self { shared, clock, guests, list, opening: None, free_at, update_at }
+        Self { guests, list, plan, opening: None, free_at, update_at }
     }
 
     /// Carries out an order at each uplink that it concerns.
@@ -49,7 +42,7 @@ impl Uplinks {
         manager: &mut SessionManager,
         order: StationOrder,
     ) -> Result<String, Fault> {
-        let mut served = Served { manager, guests: &mut self.guests };
+        let served = Served { manager: &mut *manager, guests: &mut self.guests };
         let changes_paths = !matches!(order, StationOrder::Hint(..));
         let outcome = match order {
             StationOrder::Add(path)
@@ -60,15 +53,12 @@ impl Uplinks {
                 return Err(Fault::configuration(what, "the new path", help));
             }
             StationOrder::Add(path) => {
-                let only = path.destination.as_ref();
-                let names = self.shared.routing.all_names();
-                let is_to = |place: usize| {
-                    only.is_none_or(|only| {
-                        names.get(place).is_some_and(|name| name == only.as_str())
-                    })
+                let only = path.destination.clone();
+                let is_to = |uplink: &&mut Uplink| {
+                    only.as_ref().is_none_or(|only| uplink.destination() == only.as_str())
                 };
-                let to = self.list.iter_mut().enumerate().filter(|(place, _)| is_to(*place));
-                first_of(to.map(|(_, uplink)| uplink.orders().add_path((*path).clone())))
+                let to = self.list.iter_mut().filter(is_to);
+                first_of(to.map(|uplink| uplink.orders().add_path((*path).clone())))
             }
             StationOrder::Remove(name) => first_of(
                 self.list
@@ -82,22 +72,57 @@ impl Uplinks {
                     .filter(|uplink| has(uplink, &name))
                     .map(|uplink| uplink.orders().hint(served.manager, &name, hint)),
             ),
-            StationOrder::Adopt(changes) => {
-                let mut said = Vec::new();
-                for (uplink, change) in self.list.iter_mut().zip(changes) {
-                    let changed =
-                        uplink.orders().adopt(now, &mut served, change.paths, change.sharing);
-                    said.extend(
-                        changed.into_iter().filter(|one| !said.contains(one)).collect::<Vec<_>>(),
-                    );
-                }
-                Some(Ok(said.join("; ")))
-            }
+            StationOrder::Adopt(change) => Some(self.adopt(now, manager, *change)),
         };
+        let mut served = Served { manager, guests: &mut self.guests };
         for uplink in self.list.iter_mut().filter(|_| changes_paths) {
             uplink.orders().ordered(now, &mut served);
         }
         outcome.unwrap_or_else(|| Err(self.no_such_path()))
+    }
+
+    /// Uses the destinations of a configuration that was read again: the sessions of those that
+    /// stay go on.
+    fn adopt(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        change: LineChange,
+    ) -> Result<String, Fault> {
+        let LineChange { config, added } = change;
+        let adopted = self.plan.shared.routing.adopt(&config, &mut self.plan.shared.spool());
+        adopted.map_err(|error| super::spool_fault(&error))?;
+        let mut served = Served { manager, guests: &mut self.guests };
+        let mut said = Vec::new();
+        let stays = |uplink: &Uplink| {
+            config.destinations.iter().any(|one| one.name() == uplink.destination())
+        };
+        let (stay, gone): (Vec<Uplink>, Vec<Uplink>) =
+            core::mem::take(&mut self.list).into_iter().partition(stays);
+        self.list = stay;
+        for uplink in gone {
+            said.push(format!("destination {} removed", uplink.destination()));
+            uplink.leave(now, &mut served);
+        }
+        self.plan.adopt(config, added.len() + self.list.len());
+        self.plan.show();
+        for uplink in &mut self.list {
+            uplink.share_line(&mut served, self.plan.line.as_ref());
+        }
+        for new in added {
+            said.push(format!("destination {} added", new.name));
+            self.list.extend(self.plan.uplink(&new.name, new.paths));
+        }
+        for change in LineChange::uplinks(&self.plan.config) {
+            let mut all = self.list.iter_mut();
+            let Some(uplink) = all.find(|uplink| uplink.destination() == change.name) else {
+                continue;
+            };
+            let changed = uplink.orders().adopt(now, &mut served, change.paths, change.sharing);
+            let news: Vec<String> = changed.into_iter().filter(|one| !said.contains(one)).collect();
+            said.extend(news);
+        }
+        Ok(said.join("; "))
     }
 
     fn no_such_path(&self) -> Fault {
@@ -159,7 +184,7 @@ impl Service for Uplinks {
     }
 
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
-        while let Some((order, done)) = self.shared.orders.next() {
+        while let Some((order, done)) = self.plan.shared.orders.next() {
             // The sender of the order may not wait any more.
             let _ = done.try_send(self.carry_out(now, manager, order));
         }
@@ -168,13 +193,13 @@ impl Service for Uplinks {
         let guests_due = self.guests.work(now, manager);
         if now >= self.update_at {
             self.update_at = now + UPDATE;
-            self.shared.board.forwards(ForwardsStatus::of(self.guests.forwards()));
+            self.plan.shared.board.forwards(ForwardsStatus::of(self.guests.forwards()));
         }
         if now >= self.free_at {
             self.free_at = now + FREE;
-            let freed = self.shared.spool().free(self.clock.utc_of(now));
+            let freed = self.plan.shared.spool().free(self.plan.clock.utc_of(now));
             if let Err(error) = freed {
-                self.shared.alarms.raise("the spool cannot be freed", &error.to_string());
+                self.plan.shared.alarms.raise("the spool cannot be freed", &error.to_string());
             }
         }
         [Some(self.free_at), Some(self.update_at), Some(guests_due), due]

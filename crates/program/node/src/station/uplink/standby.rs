@@ -5,7 +5,7 @@ use crate::status::{StandbyStatus, StandbyWord};
 use skyhaul_level0::standby::StandbyState;
 
 /// The subject of the alarm where a standby cannot stand by.
-const CANNOT: &str = "this node cannot stand by";
+pub(super) const CANNOT: &str = "this node cannot stand by";
 
 /// An uplink of a station that stands by for another one.
 #[derive(Debug)]
