@@ -1,6 +1,7 @@
 //! The block service of a node: programs of this host, in the node's sessions with its peers.
 
 use crate::adopted::Adopted;
+use crate::alarms::Alarms;
 use crate::fault::Fault;
 use crate::status::{BlocksStatus, ProgramShown};
 use skyhaul_blocks::{AllowRule, ProgramLimits};
@@ -33,6 +34,8 @@ pub(crate) struct BlockLines<'a> {
     pub station: Option<(ChannelService, &'a StationConfig)>,
     /// Those with peers that connect.
     pub centre: Option<(ChannelService, &'a CentreConfig)>,
+    /// Where its alarms are raised.
+    pub alarms: Option<Arc<Alarms>>,
 }
 
 impl BlockService {
@@ -53,6 +56,7 @@ impl BlockService {
         // Named before the first program can ask.
         lines.station.iter().for_each(|(_, config)| name_station(&station, config));
         lines.centre.iter().for_each(|(_, config)| name_centre(&centre, config));
+        let alarms = lines.alarms;
         let lines = [
             line(lines.station.map(|(service, _)| service), &station),
             line(lines.centre.map(|(service, _)| service), &centre),
@@ -64,6 +68,13 @@ impl BlockService {
             lines: lines.into_iter().flatten().collect(),
             clock,
             notify: Box::new(|notice| report(&notice)),
+            trouble: Box::new(move |why| {
+                let Some(alarms) = &alarms else { return };
+                match why {
+                    Some(why) => alarms.raise(SHORT, why),
+                    None => drop(alarms.clear(SHORT)),
+                }
+            }),
         });
         let place = entry.socket.display();
         let server = server.map_err(|error| {
@@ -143,6 +154,9 @@ fn set(names: &Mutex<LineNames>, peers: Vec<String>, tree: &ClassTree) {
     let classes = first.chain(rest).map(|(_, name)| name.to_owned()).collect();
     *names.lock().unwrap_or_else(PoisonError::into_inner) = LineNames { peers, classes };
 }
+
+/// The alarm while no program can connect.
+const SHORT: &str = "programs cannot connect to the block service";
 
 fn report(notice: &ProgramNotice) {
     let ProgramNotice { program, what, left_out } = notice;

@@ -119,6 +119,10 @@ impl Node {
         let lines = BlockLines {
             station: station.as_ref().map(|part| (part.blocks(), part.config())),
             centre: centre.as_ref().map(|part| (part.blocks(), part.config())),
+            alarms: station
+                .as_ref()
+                .map(|part| Arc::clone(&part.shared().alarms))
+                .or_else(|| centre.as_ref().map(|part| Arc::clone(&part.shared().alarms))),
         };
         let blocks = config.blocks.as_ref();
         let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;

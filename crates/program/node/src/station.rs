@@ -12,6 +12,7 @@ mod channel;
 mod channel_context;
 mod connect;
 mod contact;
+mod continuation;
 mod fallback;
 mod folders;
 mod front;

@@ -12,6 +12,7 @@
 //! # }
 //! ```
 
+mod entrance;
 mod line;
 mod link;
 mod local;

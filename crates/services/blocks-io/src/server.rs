@@ -1,5 +1,6 @@
 //! The node's side: one thread that serves all programs.
 
+use crate::entrance::{Entering, Entrance};
 use crate::line::{BlockLine, LineChannel};
 use crate::link::{Link, ProgramOwner, Role};
 use crate::notices::{NoticeLimits, ProgramNotice};
@@ -37,6 +38,8 @@ pub struct ServerSetup {
     pub clock: Clock,
     /// Takes notices about programs; it must not wait.
     pub notify: Box<dyn Fn(ProgramNotice) + Send>,
+    /// Takes the reason why no program can connect, and none when they can again; it must not wait.
+    pub trouble: Box<dyn Fn(Option<&str>) + Send>,
 }
 
 /// A running service. Dropping it ends it, and removes the socket file.
@@ -57,7 +60,7 @@ struct Asked {
 }
 
 struct Server {
-    listener: OwnedFd,
+    entrance: Entrance,
     setup: ServerSetup,
     asked: Arc<Asked>,
     waiting: Waiting,
@@ -104,7 +107,7 @@ impl BlockServer {
             bell: waiting.bell(),
         });
         let mut server = Server {
-            listener,
+            entrance: Entrance::new(listener),
             programs: Programs::new(setup.limits),
             setup,
             asked: Arc::clone(&asked),
@@ -170,7 +173,8 @@ impl Server {
     /// Waits until something happens, and notes which programs have what to do.
     fn wait(&mut self) {
         let update = (!self.links.is_empty() || self.shows_some).then_some(self.update_at);
-        let due = self.programs.poll_timeout().into_iter().chain(update).min();
+        let due = self.programs.poll_timeout().into_iter().chain(update);
+        let due = due.chain(self.entrance.due()).min();
         let most = match self.readable.is_empty() && self.writable.is_empty() {
             false => Some(Duration::ZERO),
             true => due.map(|due| self.setup.clock.until(due)),
@@ -240,7 +244,12 @@ impl Server {
 
     fn accept(&mut self, now: Instant) {
         for _ in 0..ACCEPTS {
-            let Ok(Some(socket)) = packet::accept(&self.listener) else { return };
+            let socket = match self.entrance.next(now, &self.waiting) {
+                Entering::Program(socket) => socket,
+                Entering::Nobody => return,
+                Entering::Short(reason) => return (self.setup.trouble)(Some(&reason)),
+                Entering::Again => return (self.setup.trouble)(None),
+            };
             let Ok(caller) = rustix::net::sockopt::socket_peercred(&socket) else { continue };
             let (uid, pid) = (caller.uid.as_raw(), caller.pid.as_raw_nonzero().get());
             self.admit(now, socket, ProgramOwner { uid, pid });

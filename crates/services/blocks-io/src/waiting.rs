@@ -73,6 +73,21 @@ impl Waiting {
         core::mem::take(&mut *of).into_iter().map(ProgramId).collect()
     }
 
+    /// Watches the listening socket again.
+    pub fn listen(&self, listener: &OwnedFd) {
+        self.watch_listener(listener, EventFlags::IN);
+    }
+
+    /// Does not watch the listening socket for now.
+    pub fn ignore(&self, listener: &OwnedFd) {
+        self.watch_listener(listener, EventFlags::empty());
+    }
+
+    fn watch_listener(&self, listener: &OwnedFd, flags: EventFlags) {
+        // It is watched from the start: nothing else can be wrong.
+        let _ = epoll::modify(&self.epoll, listener, EventData::new_u64(LISTENER), flags);
+    }
+
     /// Watches a program's socket.
     pub fn add(&self, socket: impl AsFd, id: ProgramId, flags: EventFlags) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(id.0), flags)?)

@@ -312,6 +312,15 @@ impl Flows {
         }
     }
 
+    /// A live flow goes no more to this destination.
+    pub fn leave(&mut self, flow: FlowId, to: DestinationId) {
+        if let Some(state) = self.table.live.get_mut(&flow) {
+            state.cursors.retain(|cursor| cursor.to != to);
+            self.lags = true;
+            self.forget_done();
+        }
+    }
+
     /// A live flow goes this way from now on. Returns whether a destination is new to it that has
     /// to be given what is there.
     pub fn set_route(&mut self, flow: FlowId, route: &FlowRoute, kept: Option<KeptFlow>) -> bool {

@@ -61,6 +61,13 @@ impl<'a> Subscriptions<'a> {
             queue.routed += 1;
         }
     }
+
+    /// A live flow goes no more to this destination, which lets go of what it lacks of it. Nothing
+    /// happens where the flow does not go there. The state file follows with the next
+    /// [`Spool::free`].
+    pub fn leave(&mut self, flow: FlowId, to: DestinationId) {
+        self.spool.queue.flows.leave(flow, to);
+    }
 }
 
 /// What the log has of each flow that is asked for.

@@ -146,7 +146,7 @@ fn judge(doubts: &[String], policy: WarningPolicy, file: &Path) -> Result<(), Fa
 fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
     let StationConfig {
         missions: _,
-        node: _,
+        node,
         destinations,
         subscription,
         stations: _,
@@ -163,6 +163,10 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     } = station;
     destinations.iter().try_for_each(|destination| write_destination(destination, out))?;
     subscription.iter().try_for_each(|entry| write_subscription(entry, out))?;
+    if let Some(of) = &node.standby_of {
+        let after = spoken(node.standby_after);
+        writeln!(out, "  stands by  for {of}, and sends when it delivers nothing for {after}")?;
+    }
     let rate = line.rate.map_or("rate found automatically".to_owned(), |rate| rate.to_string());
     writeln!(
         out,

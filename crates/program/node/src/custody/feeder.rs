@@ -35,6 +35,9 @@ pub struct Feeder {
     sent: BTreeMap<FlowId, Seq>,
     /// Blocks without an outcome yet, with their lane and cost: bounded by the session's buffer.
     open: BTreeMap<BlockId, (usize, u64)>,
+    /// Flows that the destination finished while they were open, with what it had been sent: as
+    /// many as the spool has live flows.
+    early: BTreeMap<FlowId, Seq>,
     /// Where this node stands by for another one.
     standby: Option<StandbyFeed>,
 }
@@ -102,6 +105,7 @@ impl Feeder {
             flows: BTreeMap::new(),
             sent: BTreeMap::new(),
             open: BTreeMap::new(),
+            early: BTreeMap::new(),
             standby: None,
         }
     }
@@ -162,10 +166,14 @@ impl Feeder {
 
     /// The destination's greeting named its custody: reading begins behind that.
     pub fn greeted(&mut self, spool: &mut Spool, resume: &Resume, now: Utc) {
-        for flow in spool.queue().flows_to(self.to) {
-            spool.resume(self.to, flow, resume.next(flow).unwrap_or(Seq::FINISHED));
-        }
         self.disconnected();
+        for flow in spool.queue().flows_to(self.to) {
+            let next = resume.next(flow).unwrap_or(Seq::FINISHED);
+            if next == Seq::FINISHED && self.is_early(spool, flow, resume) {
+                continue;
+            }
+            spool.resume(self.to, flow, next);
+        }
         if let Some(catch_up) = self.sharing.catch_up() {
             let mut live = spool.queue().open_flows();
             live.sort_unstable_by_key(|open| open.flow);
@@ -213,7 +221,13 @@ impl Feeder {
     /// this one must carry each flow without holes. The centre repeats the receipt when it gets
     /// those blocks again.
     pub fn custody(&mut self, spool: &mut Spool, flow: FlowId, next: Seq) {
-        if next == Seq::FINISHED {
+        if next == Seq::FINISHED && is_open(spool, flow) {
+            // It may have ended just now, or the destination is wrong: what was not sent to it
+            // must not go.
+            let has = spool.queue().extent(self.to, flow).map(|extent| extent.custody);
+            let sent = self.sent.get(&flow).copied().max(has).unwrap_or(Seq::FIRST);
+            self.early.entry(flow).or_insert(sent);
+        } else if next == Seq::FINISHED {
             self.sent.remove(&flow);
             self.flows.remove(&flow);
             self.lanes.iter_mut().for_each(|lane| lane.held.retain(|block| block.flow != flow));
@@ -221,6 +235,44 @@ impl Feeder {
         } else if let Some(sent) = self.sent.get(&flow) {
             spool.custody(self.to, flow, next.min(*sent));
         }
+    }
+
+    /// Whether the destination is wrong about the end of an open flow: what it has last of it is
+    /// not the last there is.
+    fn is_early(&mut self, spool: &mut Spool, flow: FlowId, resume: &Resume) -> bool {
+        let Some(extent) = spool.queue().extent(self.to, flow).filter(|_| is_open(spool, flow))
+        else {
+            return false;
+        };
+        let last = Seq(extent.next.0.saturating_sub(1));
+        let mark = spool.queue_mut().mark_of(flow, last).ok().flatten();
+        let held = resume.held(flow).map(|held| held.last);
+        let has_all = mark.is_none() || held.is_none() || mark == held;
+        if !has_all {
+            self.early.insert(flow, extent.custody);
+        }
+        !has_all
+    }
+
+    /// The flows that the destination finished while they were open, with the first place of each
+    /// that it was not sent.
+    pub fn early(&self) -> impl Iterator<Item = (FlowId, Seq)> + '_ {
+        self.early.iter().map(|(flow, sent)| (*flow, *sent))
+    }
+
+    /// Takes the custody of flows that the destination finished, and that have ended since then as
+    /// it said. Returns those that it is not waited for any more.
+    pub fn settle_finished(&mut self, spool: &mut Spool) -> Vec<FlowId> {
+        let ended = self.early.keys().copied().filter(|flow| !is_open(spool, *flow));
+        let ended: Vec<FlowId> = ended.collect();
+        for flow in &ended {
+            let sent = self.early.remove(flow);
+            let extent = spool.queue().extent(self.to, *flow);
+            if extent.is_some_and(|extent| sent >= Some(extent.next)) {
+                self.custody(spool, *flow, Seq::FINISHED);
+            }
+        }
+        ended
     }
 
     /// The session reported the outcome of a block.
@@ -239,6 +291,7 @@ impl Feeder {
         self.sent.clear();
         self.open.clear();
         self.behind.clear();
+        self.early.clear();
         if let Some(standby) = &mut self.standby {
             standby.disconnected();
         }
@@ -457,6 +510,11 @@ fn pieces(item: SpoolItem, delivery: Delivery) -> Vec<Piece> {
             (first.0..=last.0).map(lost).collect()
         }
     }
+}
+
+/// Whether a flow takes more records.
+fn is_open(spool: &Spool, flow: FlowId) -> bool {
+    spool.queue().open_flows().iter().any(|open| open.flow == flow)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a station's threads share: the spool, what status shows, alarms, the end of the station.
 
 use super::board::StationBoard;
+use super::continuation::EarlyFinishes;
 use super::order::Orders;
 use super::outside::board::OutsideBoard;
 use super::refill::Questions;
@@ -33,6 +34,8 @@ pub struct StationShared {
     pub questions: Questions,
     /// Where contacts go.
     pub routing: Routing,
+    /// Contacts that a destination finished before they ended.
+    pub early: EarlyFinishes,
     /// What feeds and plans say of the paths.
     pub outside: OutsideBoard,
 }
@@ -56,6 +59,7 @@ impl StationShared {
             orders: Orders::default(),
             questions: Questions::default(),
             routing,
+            early: EarlyFinishes::default(),
             outside: OutsideBoard::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! Writes blocks to the spool and syncs the disk, so that capture never waits for it.
 
+use super::continuation::Continuations;
 use super::shared::StationShared;
 use crate::services;
 use crate::status::StoreState;
@@ -41,6 +42,7 @@ const GROUP: usize = 16;
 /// Runs until every channel has ended.
 pub fn run(shared: &Arc<StationShared>, blocks: &Receiver<ToSpool>, clock: Clock) {
     let mut look_at = Instant::ZERO;
+    let mut continued = Continuations::default();
     loop {
         if clock.now() >= look_at {
             look_at = clock.now() + LOOK;
@@ -57,7 +59,7 @@ pub fn run(shared: &Arc<StationShared>, blocks: &Receiver<ToSpool>, clock: Clock
         for item in std::iter::once(first).chain(blocks.try_iter().take(GROUP - 1)) {
             match item {
                 ToSpool::Block(block) => {
-                    if !append(shared, &block, clock) {
+                    if !append(shared, &mut continued, &block, clock) {
                         return;
                     }
                 }
@@ -66,8 +68,9 @@ pub fn run(shared: &Arc<StationShared>, blocks: &Receiver<ToSpool>, clock: Clock
         }
         sync(shared);
         for (flow, done) in closing {
-            let closed = shared.spool().close_flow(flow);
-            if report(shared, closed) {
+            let Some(others) = continued.ended(shared, flow, clock) else { return };
+            let all = [flow].into_iter().chain(others);
+            if all.map(|flow| close(shared, flow)).all(|is_closed| is_closed) {
                 // A channel that does not wait any more reads its memo at the next start.
                 let _ = done.try_send(());
             }
@@ -163,17 +166,61 @@ fn title(backlog: &DestinationBacklog) -> &str {
     if backlog.name.is_empty() { "the centre" } else { &backlog.name }
 }
 
-/// Appends a block, and retries as long as the station runs; `false` where the station ends first.
-fn append(shared: &StationShared, block: &SpoolBlock, clock: Clock) -> bool {
+/// What came of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is in the spool.
+    Done,
+    /// The flow takes no more.
+    Closed,
+    /// The station ends first.
+    Ends,
+}
+
+/// Appends a block to its flow, and to those that its contact goes on in; `false` where the station
+/// ends first.
+fn append(
+    shared: &StationShared,
+    continued: &mut Continuations,
+    block: &SpoolBlock,
+    clock: Clock,
+) -> bool {
+    let Some(others) = continued.before(shared, block.flow, clock) else { return false };
+    let has_others = !others.is_empty();
+    for flow in others {
+        if put(shared, flow, &block.payload, clock) == Put::Ends {
+            return false;
+        }
+    }
+    match put(shared, block.flow, &block.payload, clock) {
+        Put::Done => true,
+        Put::Ends => false,
+        Put::Closed if has_others => true,
+        Put::Closed => match continued.closed(shared, block.flow, clock) {
+            Ok(new) => put(shared, new, &block.payload, clock) != Put::Ends,
+            Err(error) => report(shared, Err(error)),
+        },
+    }
+}
+
+/// Closes a flow.
+fn close(shared: &StationShared, flow: FlowId) -> bool {
+    let closed = shared.spool().close_flow(flow);
+    report(shared, closed)
+}
+
+/// Appends a block to a flow, and retries as long as the station runs.
+pub fn put(shared: &StationShared, flow: FlowId, payload: &[u8], clock: Clock) -> Put {
     loop {
-        let appended = shared.spool().append(block.flow, &block.payload, clock.utc());
+        let appended = shared.spool().append(flow, payload, clock.utc());
         match appended {
             Ok(_) => {
                 shared.board.spool(StoreState::Ok);
                 shared.alarms.clear(FULL);
-                return true;
+                return Put::Done;
             }
-            Err(SpoolError::Full { .. }) if shared.shutdown.is_requested() => return false,
+            Err(SpoolError::UnknownFlow { .. }) => return Put::Closed,
+            Err(SpoolError::Full { .. }) if shared.shutdown.is_requested() => return Put::Ends,
             Err(error @ SpoolError::Full { .. }) => {
                 shared.board.spool(StoreState::Full);
                 shared.alarms.raise(FULL, &error.to_string());
@@ -186,7 +233,7 @@ fn append(shared: &StationShared, block: &SpoolBlock, clock: Clock) -> bool {
             }
             Err(error) => {
                 report(shared, Err(error));
-                return false;
+                return Put::Ends;
             }
         }
     }
@@ -196,7 +243,7 @@ const FULL: &str = "the inputs are paused";
 const NEARLY_FULL: &str = "the spool is nearly full";
 
 /// Syncs the disk without holding the lock of the spool.
-fn sync(shared: &StationShared) {
+pub fn sync(shared: &StationShared) {
     let handle = shared.spool().sync_handle();
     if let Some(handle) = handle {
         let synced = handle.sync();

@@ -8,6 +8,7 @@ mod keys;
 mod orders;
 mod standby;
 
+use super::continuation::EarlyFinishes;
 use super::lateness::{self, ForecastChange, LatenessWatch, WaitingData, in_words};
 use super::paths::{CallPath, StationPaths};
 use super::rivals::{Rivals, SHARED_KEY};
@@ -299,7 +300,10 @@ impl Uplink {
                 return self.greeted(now, served, &name, custody);
             }
             Event::Custody { flow, next } => {
-                self.feeder.custody(&mut self.shared.spool(), flow, next);
+                let mut spool = self.shared.spool();
+                self.feeder.custody(&mut spool, flow, next);
+                // Under the lock: the flow cannot end between the two.
+                note_early(&self.shared.early, &self.feeder);
             }
             Event::Block(received) => {
                 let refusal = "a station does not accept data";
@@ -420,7 +424,11 @@ impl Uplink {
             }
         }
         let utc = self.clock.utc_of(now);
-        self.feeder.greeted(&mut self.shared.spool(), &custody.resume, utc);
+        {
+            let mut spool = self.shared.spool();
+            self.feeder.greeted(&mut spool, &custody.resume, utc);
+            note_early(&self.shared.early, &self.feeder);
+        }
         if let Some(standby) = self.feeder.standby() {
             standby.connected(&self.shared.spool(), now);
         }
@@ -605,6 +613,11 @@ impl Uplink {
             self.paths.fall_back(now, utc, manager, id);
             self.paths.call_missing(now, utc, manager, id);
         }
+        if self.feeder.early().next().is_some() {
+            for flow in self.feeder.settle_finished(&mut self.shared.spool()) {
+                self.shared.early.forget(flow, self.feeder.to());
+            }
+        }
         self.answer(manager);
         StandbyUplink::of(self).work(now, manager);
         self.feed(now, manager);
@@ -625,6 +638,13 @@ impl Uplink {
     /// Carries out orders for its paths, and what changes of the configuration.
     pub const fn orders(&mut self) -> UplinkOrders<'_> {
         UplinkOrders::of(self)
+    }
+}
+
+/// Tells the spooler of contacts that the destination finished before they ended.
+fn note_early(noted: &EarlyFinishes, feeder: &Feeder) {
+    for (flow, sent) in feeder.early() {
+        noted.note(flow, feeder.to(), sent);
     }
 }
 

@@ -158,6 +158,8 @@ pub struct Service {
     pub server: BlockServer,
     pub socket: PathBuf,
     pub notices: Arc<Mutex<Vec<ProgramNotice>>>,
+    /// Why no program can connect, each time that this changed.
+    pub trouble: Arc<Mutex<Vec<Option<String>>>>,
     _folder: tempfile::TempDir,
 }
 
@@ -174,6 +176,8 @@ pub fn bounded(allow: Vec<AllowRule>, limits: ProgramLimits) -> Service {
     let socket = folder.path().join("blocks.sock");
     let notices: Arc<Mutex<Vec<ProgramNotice>>> = Arc::default();
     let told = Arc::clone(&notices);
+    let trouble: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let troubled = Arc::clone(&trouble);
     let server = BlockServer::start(ServerSetup {
         socket: socket.clone(),
         allow,
@@ -181,9 +185,10 @@ pub fn bounded(allow: Vec<AllowRule>, limits: ProgramLimits) -> Service {
         lines: vec![Box::new(LoopLine::default())],
         clock: Clock::start(),
         notify: Box::new(move |notice| told.lock().unwrap().push(notice)),
+        trouble: Box::new(move |why| troubled.lock().unwrap().push(why.map(str::to_owned))),
     })
     .unwrap();
-    Service { server, socket, notices, _folder: folder }
+    Service { server, socket, notices, trouble, _folder: folder }
 }
 
 impl Service {

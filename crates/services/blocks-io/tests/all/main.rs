@@ -6,3 +6,4 @@
 mod looped;
 mod misbehaviour;
 mod programs;
+mod shortage;

@@ -1,5 +1,6 @@
 //! What a node does with each kind of data, in words; what goes nowhere is named.
 
+mod paths;
 mod tenants;
 
 use super::settled;
@@ -22,6 +23,7 @@ pub fn write(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
             .try_for_each(|channel| write_channel(station, channel, &mut nowhere, out))?;
         write_standby(station, out)?;
         tenants::write(station, out)?;
+        paths::write(station, out)?;
         nowhere.extend(unused(station));
     }
     if let Some(centre) = &config.centre {

@@ -349,6 +349,7 @@ impl Node {
     pub fn feed(&mut self, at: Moment, far: usize, session: &mut Session) {
         let spool = &mut self.spool;
         let Some(feeder) = &mut self.feeders[far] else { return };
+        feeder.settle_finished(spool);
         feeder
             .feed(
                 |reader, wanted| spool.queue_mut().read_flows(reader, wanted),

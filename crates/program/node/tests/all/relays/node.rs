@@ -375,6 +375,7 @@ impl Process {
 
     pub fn feed(&mut self, at: Moment, session: &mut Session) {
         let Some(Outbound { spool, feeder, .. }) = &mut self.outbound else { return };
+        feeder.settle_finished(spool);
         let read = |reader: &mut _, wanted: &dyn Fn(FlowId) -> bool| {
             spool.queue_mut().read_flows(reader, wanted)
         };
