@@ -4,6 +4,7 @@
 use crate::boundary::{object, put, write_array, write_text};
 use crate::error::{ErrorCode, Fault, code};
 use crate::session::Session;
+use skyhaul::{Duration, PathId, Probability, Rate};
 use std::ffi::c_char;
 
 /// The state of a path.
@@ -100,6 +101,78 @@ pub unsafe extern "C" fn skyhaul_session_paths(
             write_array(reports, out, room)
         }
     }))
+}
+
+/// Says which rate a path of the session has from now on, counted in IP packets. With a time of zero
+/// or more in `lasts_ms` the path gets no more until then; a negative one sets no such limit. The
+/// session is one of this process: those of a local node have no paths here.
+///
+/// # Safety
+/// `session` is a session.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn skyhaul_session_hint_rate(
+    session: *const Session,
+    path: u8,
+    rate_bps: u64,
+    lasts_ms: i64,
+) -> ErrorCode {
+    let lasts = u64::try_from(lasts_ms).ok().map(Duration::from_millis);
+    // SAFETY: as the caller says.
+    code(unsafe { object(session, "session") }.and_then(|session| {
+        let rate = Rate::from_bps(rate_bps);
+        session
+            .link()
+            .hint_rate(PathId(path), rate, lasts)
+            .then_some(())
+            .ok_or_else(|| no_path(path))
+    }))
+}
+
+/// Says which share of its datagrams a path of the session loses at least, in parts of a billion,
+/// for so long: FEC repair is sized for it.
+///
+/// # Safety
+/// `session` is a session.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn skyhaul_session_hint_loss(
+    session: *const Session,
+    path: u8,
+    loss_ppb: u32,
+    lasts_ms: u64,
+) -> ErrorCode {
+    // SAFETY: as the caller says.
+    code(unsafe { object(session, "session") }.and_then(|session| {
+        if loss_ppb > 1_000_000_000 {
+            let what = format!("a loss of {loss_ppb} parts of a billion is more than all");
+            return Err(Fault::misused(format!("{what}; write up to 1000000000")));
+        }
+        let (loss, lasts) = (Probability::from_ppb(loss_ppb), Duration::from_millis(lasts_ms));
+        session
+            .link()
+            .hint_loss(PathId(path), loss, lasts)
+            .then_some(())
+            .ok_or_else(|| no_path(path))
+    }))
+}
+
+/// Withdraws what was said of a path of the session.
+///
+/// # Safety
+/// `session` is a session.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn skyhaul_session_withdraw_hints(
+    session: *const Session,
+    path: u8,
+) -> ErrorCode {
+    // SAFETY: as the caller says.
+    code(unsafe { object(session, "session") }.and_then(|session| {
+        session.link().withdraw_hints(PathId(path)).then_some(()).ok_or_else(|| no_path(path))
+    }))
+}
+
+/// The session takes no hint of this path.
+fn no_path(path: u8) -> Fault {
+    Fault::misused(format!("the session has no path {path} to say that of; see its paths"))
 }
 
 /// Writes the counts of a session since it began.

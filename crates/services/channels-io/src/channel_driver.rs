@@ -110,6 +110,9 @@ impl ChannelDriver {
             let Some(channel) = state.channels.get_mut(&member.channel) else { continue };
             let Some(session) = manager.session(*id) else { continue };
             channel.released.drain(..).for_each(|len| session.release(len));
+            for (path, hint) in channel.terms.hints.drain(..) {
+                session.hint(path, [hint.at(now)]);
+            }
             channel.stats = session.stats();
             channel.paths.clear();
             channel.paths.extend(session.paths().iter());

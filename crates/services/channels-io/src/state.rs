@@ -6,9 +6,9 @@ use bytes::Bytes;
 use skyhaul_net::Waker;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{
-    Block, BlockId, ClassTree, Outcome, PathId, PathStatus, Received, Stats, cost,
+    Block, BlockId, ClassTree, Hint, Outcome, PathId, PathStatus, Received, Stats, cost,
 };
-use skyhaul_units::Instant;
+use skyhaul_units::{Duration, Instant, Probability, Rate};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -119,15 +119,45 @@ pub(crate) struct ChannelState {
     pub waiting: BTreeMap<WaiterId, std::task::Waker>,
 }
 
-/// What a channel of a block service has beside.
+/// What a channel has beside: of a block service, or of a session of its own.
 #[derive(Debug, Default)]
 pub(crate) struct ChannelTerms {
     /// What the far end asked for when it opened the channel.
     pub request: Bytes,
     /// The classes of blocks, where the carrier has them from elsewhere.
     pub classes: Option<ClassTree>,
+    /// What the program knows of the session's paths, until the session has taken it: at most
+    /// [`HINTS_MAX`].
+    pub hints: Vec<(PathId, OwnHint)>,
     /// Outcomes for an owner who polls; none for one who has a future for each block.
     pub outcomes: Option<Vec<(Ticket, Outcome)>>,
+}
+
+/// What a program knows of a path of its session, from the moment on that the session takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnHint {
+    /// The rate, and for how long it is the most.
+    Rate(Rate, Option<Duration>),
+    /// The share of datagrams that is lost at least, and for how long.
+    Loss(Probability, Duration),
+    /// All hints are withdrawn.
+    Withdraw,
+}
+
+/// Hints on their way to the session: the thread of the session takes them at once.
+pub(crate) const HINTS_MAX: usize = 64;
+
+impl OwnHint {
+    /// The hint as the session takes it at `now`.
+    pub fn at(self, now: Instant) -> Hint {
+        match self {
+            Self::Rate(rate, lasts) => {
+                Hint::Rate { from: now, until: lasts.map(|lasts| now + lasts), rate }
+            }
+            Self::Loss(loss, lasts) => Hint::Loss { from: now, until: now + lasts, loss },
+            Self::Withdraw => Hint::Withdraw,
+        }
+    }
 }
 
 /// A future that waits for a channel to change, or for one that a far node opens. Dropping it

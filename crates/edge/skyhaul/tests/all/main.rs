@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 mod conference;
+mod hints;
 mod refusals;

@@ -35,6 +35,9 @@ pub struct Feeder {
     sent: BTreeMap<FlowId, Seq>,
     /// Blocks without an outcome yet, with their lane and cost: bounded by the session's buffer.
     open: BTreeMap<BlockId, (usize, u64)>,
+    /// The same of all sessions together, as far as flows are open: the destination may finish one
+    /// with what an earlier session brought.
+    reached: BTreeMap<FlowId, Seq>,
     /// Flows that the destination finished while they were open, with what it had been sent: as
     /// many as the spool has live flows.
     early: BTreeMap<FlowId, Seq>,
@@ -105,6 +108,7 @@ impl Feeder {
             flows: BTreeMap::new(),
             sent: BTreeMap::new(),
             open: BTreeMap::new(),
+            reached: BTreeMap::new(),
             early: BTreeMap::new(),
             standby: None,
         }
@@ -167,6 +171,7 @@ impl Feeder {
     /// The destination's greeting named its custody: reading begins behind that.
     pub fn greeted(&mut self, spool: &mut Spool, resume: &Resume, now: Utc) {
         self.disconnected();
+        self.reached.retain(|flow, _| is_open(spool, *flow));
         for flow in spool.queue().flows_to(self.to) {
             let next = resume.next(flow).unwrap_or(Seq::FINISHED);
             if next == Seq::FINISHED && self.is_early(spool, flow, resume) {
@@ -225,7 +230,7 @@ impl Feeder {
             // It may have ended just now, or the destination is wrong: what was not sent to it
             // must not go.
             let has = spool.queue().extent(self.to, flow).map(|extent| extent.custody);
-            let sent = self.sent.get(&flow).copied().max(has).unwrap_or(Seq::FIRST);
+            let sent = self.reached.get(&flow).copied().max(has).unwrap_or(Seq::FIRST);
             self.early.entry(flow).or_insert(sent);
         } else if next == Seq::FINISHED {
             self.sent.remove(&flow);
@@ -244,12 +249,16 @@ impl Feeder {
         else {
             return false;
         };
+        let sent = self.reached.get(&flow).copied().unwrap_or(extent.custody).max(extent.custody);
+        if sent >= extent.next {
+            return false;
+        }
         let last = Seq(extent.next.0.saturating_sub(1));
         let mark = spool.queue_mut().mark_of(flow, last).ok().flatten();
         let held = resume.held(flow).map(|held| held.last);
         let has_all = mark.is_none() || held.is_none() || mark == held;
         if !has_all {
-            self.early.insert(flow, extent.custody);
+            self.early.insert(flow, sent);
         }
         !has_all
     }
@@ -260,17 +269,14 @@ impl Feeder {
         self.early.iter().map(|(flow, sent)| (*flow, *sent))
     }
 
-    /// Takes the custody of flows that the destination finished, and that have ended since then as
-    /// it said. Returns those that it is not waited for any more.
+    /// Takes the custody of flows that the destination finished, and that have ended since then:
+    /// what it lacked of them goes to it in others by now. Returns those flows.
     pub fn settle_finished(&mut self, spool: &mut Spool) -> Vec<FlowId> {
         let ended = self.early.keys().copied().filter(|flow| !is_open(spool, *flow));
         let ended: Vec<FlowId> = ended.collect();
         for flow in &ended {
-            let sent = self.early.remove(flow);
-            let extent = spool.queue().extent(self.to, *flow);
-            if extent.is_some_and(|extent| sent >= Some(extent.next)) {
-                self.custody(spool, *flow, Seq::FINISHED);
-            }
+            self.early.remove(flow);
+            self.custody(spool, *flow, Seq::FINISHED);
         }
         ended
     }
@@ -431,6 +437,8 @@ impl Feeder {
         match session.send(now, block) {
             Ok(id) => {
                 self.sent.insert(id.flow, id.seq.next());
+                let reached = self.reached.entry(id.flow).or_insert(Seq::FIRST);
+                *reached = id.seq.next().max(*reached);
                 self.open.insert(id, (index, cost(len)));
                 lane.open += cost(len);
                 lane.held.pop_front();

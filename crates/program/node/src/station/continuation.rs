@@ -124,8 +124,8 @@ impl Continuations {
             return Some(());
         };
         if one.nth >= CONTINUED_MAX {
-            let reason = "it finished the contact before its end again and again; what it lacks \
-                          stays in the spool; update that centre";
+            let reason = "it finished the contact before its end again and again; it gets no more of \
+                          it; update that centre";
             shared.alarms.raise(&subject, reason);
             return Some(());
         }
@@ -135,7 +135,7 @@ impl Continuations {
             Err(error) => {
                 let reason = format!(
                     "it finished the contact before its end, and no other flow can be opened for \
-                     the rest ({error}); what it lacks stays in the spool"
+                     the rest ({error}); free space on the disk of the node"
                 );
                 shared.alarms.raise(&subject, &reason);
                 return Some(());

@@ -1,0 +1,53 @@
+//! What a program knows of a path of its session.
+
+use skyhaul::{
+    Block, Duration, FlowId, Identity, Node, Outcome, Path, PathId, Probability, Rate, Session,
+    Wait,
+};
+
+fn key(seed: u8) -> Identity {
+    Identity::from_seed(&[seed; 32]).unwrap()
+}
+
+/// Waits until the only path is so, for as long as a busy machine needs.
+fn until(session: &Session, what: &str, is_so: impl Fn(Probability) -> bool) {
+    for _ in 0..12_000 {
+        let paths = session.paths();
+        if paths.iter().any(|(_, status)| is_so(status.loss)) {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    panic!("{what}: {:?}", session.paths());
+}
+
+#[test]
+fn a_program_says_the_rate_and_the_loss_of_a_path_and_withdraws_that() {
+    let here = "127.0.0.1:0".parse().unwrap();
+    let far = Node::named("far", key(2)).bind(here).trust(key(1).fingerprint()).start().unwrap();
+    let near = Node::named("near", key(1)).start().unwrap();
+    let to = Path::to(far.addresses()[0]);
+    let session = near.connect([to], key(2).fingerprint()).wait().unwrap();
+    until(&session, "the path is up", |_| true);
+    let minute = Duration::from_secs(60);
+    // What is planned for is a little less than what was said.
+    let [fifth, tenth] = [5, 10].map(|parts| Probability::of(1, parts));
+    assert!(session.hint_loss(PathId(0), fifth, minute));
+    until(&session, "repair is planned for the loss", |loss| loss >= tenth);
+    let slow = Rate::from_bps(200_000);
+    assert!(session.hint_rate(PathId(0), slow, Some(minute)));
+    let block = || Block::reliable(FlowId(0), vec![7; 25_000].into());
+    let sent = [block(), block()].map(|block| session.send(block).wait().unwrap());
+    let caller = far.accept().wait().unwrap();
+    let [first, second] = [(), ()].map(|()| caller.recv().wait().unwrap().timing.complete);
+    assert!(sent.map(Wait::wait).iter().all(|outcome| *outcome == Some(Outcome::Delivered)));
+    // A second of the rate lies between the two.
+    let took = second.since(first);
+    assert!(took >= Duration::from_millis(500), "{took:?} for a second of the rate");
+    assert!(session.withdraw_hints(PathId(0)));
+    until(&session, "the loss is what is measured", |loss| loss < tenth);
+    assert!(!session.hint_rate(PathId(7), slow, None), "it has no such path");
+    drop(far);
+    assert!(session.recv().wait().is_none());
+    assert!(!session.withdraw_hints(PathId(0)), "it has ended");
+}
