@@ -463,6 +463,33 @@ enum skyhaul_code skyhaul_session_paths(const struct skyhaul_session *session,
                                         size_t room,
                                         size_t *count);
 
+// Says which rate a path of the session has from now on, counted in IP packets. With a time of zero
+// or more in `lasts_ms` the path gets no more until then; a negative one sets no such limit. The
+// session is one of this process: those of a local node have no paths here.
+//
+// # Safety
+// `session` is a session.
+enum skyhaul_code skyhaul_session_hint_rate(const struct skyhaul_session *session,
+                                            uint8_t path,
+                                            uint64_t rate_bps,
+                                            int64_t lasts_ms);
+
+// Says which share of its datagrams a path of the session loses at least, in parts of a billion,
+// for so long: FEC repair is sized for it.
+//
+// # Safety
+// `session` is a session.
+enum skyhaul_code skyhaul_session_hint_loss(const struct skyhaul_session *session,
+                                            uint8_t path,
+                                            uint32_t loss_ppb,
+                                            uint64_t lasts_ms);
+
+// Withdraws what was said of a path of the session.
+//
+// # Safety
+// `session` is a session.
+enum skyhaul_code skyhaul_session_withdraw_hints(const struct skyhaul_session *session, uint8_t path);
+
 // Writes the counts of a session since it began.
 //
 // # Safety
