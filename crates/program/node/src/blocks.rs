@@ -6,8 +6,8 @@ use crate::fault::Fault;
 use crate::status::{BlocksStatus, ProgramShown};
 use skyhaul_blocks::{AllowRule, ProgramLimits};
 use skyhaul_blocks_io::{
-    BlockLine, BlockServer, LineNames, ProgramNotice, ProgramState, ProgramStatus, ServerSetup,
-    SessionsLine,
+    BlockLine, BlockServer, EntranceNotice, LineNames, ProgramNotice, ProgramState, ProgramStatus,
+    ServerSetup, SessionsLine,
 };
 use skyhaul_channels_io::ChannelService;
 use skyhaul_config::{AllowEntry, BlocksEntry, CentreConfig, StationConfig, UserName};
@@ -68,11 +68,11 @@ impl BlockService {
             lines: lines.into_iter().flatten().collect(),
             clock,
             notify: Box::new(|notice| report(&notice)),
-            trouble: Box::new(move |why| {
+            entrance: Box::new(move |notice| {
                 let Some(alarms) = &alarms else { return };
-                match why {
-                    Some(why) => alarms.raise(SHORT, why),
-                    None => drop(alarms.clear(SHORT)),
+                match notice {
+                    EntranceNotice::Short(why) => alarms.raise(SHORT, &why),
+                    EntranceNotice::Open => drop(alarms.clear(SHORT)),
                 }
             }),
         });

@@ -27,6 +27,6 @@ mod waiting;
 
 pub use line::{ArrivedLineBlock, BlockLine, LineChannel, LineNames, SessionsLine};
 pub use local::{LocalError, LocalNode};
-pub use notices::ProgramNotice;
+pub use notices::{EntranceNotice, ProgramNotice};
 pub use server::{BlockServer, ServerSetup};
 pub use status::{ProgramState, ProgramStatus};

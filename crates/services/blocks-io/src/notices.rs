@@ -14,6 +14,15 @@ pub struct ProgramNotice {
     pub left_out: u64,
 }
 
+/// Whether programs can connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntranceNotice {
+    /// None can for now, for this reason.
+    Short(String),
+    /// They can again.
+    Open,
+}
+
 /// Limits the notices about each user.
 #[derive(Debug, Default)]
 pub(crate) struct NoticeLimits {

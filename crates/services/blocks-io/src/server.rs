@@ -3,7 +3,7 @@
 use crate::entrance::{Entering, Entrance};
 use crate::line::{BlockLine, LineChannel};
 use crate::link::{Link, ProgramOwner, Role};
-use crate::notices::{NoticeLimits, ProgramNotice};
+use crate::notices::{EntranceNotice, NoticeLimits, ProgramNotice};
 use crate::packet::{self, Room};
 use crate::status::ProgramStatus;
 use crate::turns::{self, ReadDesk, ReadError, Reading, Wish};
@@ -38,8 +38,8 @@ pub struct ServerSetup {
     pub clock: Clock,
     /// Takes notices about programs; it must not wait.
     pub notify: Box<dyn Fn(ProgramNotice) + Send>,
-    /// Takes the reason why no program can connect, and none when they can again; it must not wait.
-    pub trouble: Box<dyn Fn(Option<&str>) + Send>,
+    /// Takes notices about whether programs can connect; it must not wait.
+    pub entrance: Box<dyn Fn(EntranceNotice) + Send>,
 }
 
 /// A running service. Dropping it ends it, and removes the socket file.
@@ -247,8 +247,10 @@ impl Server {
             let socket = match self.entrance.next(now, &self.waiting) {
                 Entering::Program(socket) => socket,
                 Entering::Nobody => return,
-                Entering::Short(reason) => return (self.setup.trouble)(Some(&reason)),
-                Entering::Again => return (self.setup.trouble)(None),
+                Entering::Short(reason) => {
+                    return (self.setup.entrance)(EntranceNotice::Short(reason));
+                }
+                Entering::Again => return (self.setup.entrance)(EntranceNotice::Open),
             };
             let Ok(caller) = rustix::net::sockopt::socket_peercred(&socket) else { continue };
             let (uid, pid) = (caller.uid.as_raw(), caller.pid.as_raw_nonzero().get());

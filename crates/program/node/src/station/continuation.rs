@@ -35,6 +35,14 @@ struct Continuation {
     nth: usize,
 }
 
+/// What a destination finished too early: a flow of a contact.
+#[derive(Debug, Clone, Copy)]
+struct Finish {
+    contact: FlowId,
+    one: Continuation,
+    to: DestinationId,
+}
+
 /// How often a contact goes on in another flow: a centre that finishes that too keeps finishing.
 const CONTINUED_MAX: usize = 4;
 
@@ -78,7 +86,7 @@ impl Continuations {
         let known = self.of.get(&flow).cloned().unwrap_or_default();
         for one in [own].into_iter().chain(known) {
             for to in shared.early.take(one.flow).into_keys() {
-                self.go_on(shared, flow, one, to, clock)?;
+                self.go_on(shared, Finish { contact: flow, one, to }, clock)?;
             }
         }
         Some(self.of.get(&flow).into_iter().flatten().map(|one| one.flow).collect())
@@ -99,7 +107,7 @@ impl Continuations {
                 // Where it was sent everything, it was right: its custody counts with the next turn
                 // of the line.
                 if extent.is_some_and(|extent| sent < extent.next) {
-                    self.go_on(shared, flow, one, to, clock)?;
+                    self.go_on(shared, Finish { contact: flow, one, to }, clock)?;
                 }
             }
         }
@@ -107,16 +115,10 @@ impl Continuations {
         Some(flows.into_iter().map(|one| one.flow).collect())
     }
 
-    /// Copies what destination `to` lacks of a flow into another one for it alone, and lets the
+    /// Copies what a destination lacks of a flow into another one for it alone, and lets the
     /// flow go without it; none where the station ends.
-    fn go_on(
-        &mut self,
-        shared: &StationShared,
-        contact: FlowId,
-        one: Continuation,
-        to: DestinationId,
-        clock: Clock,
-    ) -> Option<()> {
+    fn go_on(&mut self, shared: &StationShared, finish: Finish, clock: Clock) -> Option<()> {
+        let Finish { contact, one, to } = finish;
         let known = shared.routing.destinations();
         let name = known.iter().find(|known| known.id == to).map_or("", |known| &known.name[..]);
         let subject = format!("contact {contact} for {name}");
@@ -253,7 +255,8 @@ mod tests {
             let shared = Arc::new(StationShared::new(board, routing, spool, clock, waker));
             let (blocks, queue) = sync_channel(spooler::QUEUE);
             let of = shared.clone();
-            let thread = std::thread::spawn(move || spooler::run(&of, &queue, clock));
+            let run = move || spooler::run(&of, &queue, clock);
+            let thread = crate::services::thread("spool", run).unwrap();
             Self { shared, to, blocks, thread }
         }
 

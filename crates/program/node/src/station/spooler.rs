@@ -69,8 +69,7 @@ pub fn run(shared: &Arc<StationShared>, blocks: &Receiver<ToSpool>, clock: Clock
         sync(shared);
         for (flow, done) in closing {
             let Some(others) = continued.ended(shared, flow, clock) else { return };
-            let all = [flow].into_iter().chain(others);
-            if all.map(|flow| close(shared, flow)).all(|is_closed| is_closed) {
+            if [flow].into_iter().chain(others).all(|flow| close(shared, flow)) {
                 // A channel that does not wait any more reads its memo at the next start.
                 let _ = done.try_send(());
             }

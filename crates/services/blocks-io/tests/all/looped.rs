@@ -2,7 +2,8 @@
 
 use skyhaul_blocks::{AllowRule, ProgramLimits};
 use skyhaul_blocks_io::{
-    ArrivedLineBlock, BlockLine, BlockServer, LineChannel, LocalNode, ProgramNotice, ServerSetup,
+    ArrivedLineBlock, BlockLine, BlockServer, EntranceNotice, LineChannel, LocalNode,
+    ProgramNotice, ServerSetup,
 };
 use skyhaul_channels_io::{ChannelPhase, PolledBlock};
 use skyhaul_net::Clock;
@@ -158,8 +159,8 @@ pub struct Service {
     pub server: BlockServer,
     pub socket: PathBuf,
     pub notices: Arc<Mutex<Vec<ProgramNotice>>>,
-    /// Why no program can connect, each time that this changed.
-    pub trouble: Arc<Mutex<Vec<Option<String>>>>,
+    /// What was said of whether programs can connect.
+    pub entrance: Arc<Mutex<Vec<EntranceNotice>>>,
     _folder: tempfile::TempDir,
 }
 
@@ -176,8 +177,8 @@ pub fn bounded(allow: Vec<AllowRule>, limits: ProgramLimits) -> Service {
     let socket = folder.path().join("blocks.sock");
     let notices: Arc<Mutex<Vec<ProgramNotice>>> = Arc::default();
     let told = Arc::clone(&notices);
-    let trouble: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
-    let troubled = Arc::clone(&trouble);
+    let entrance: Arc<Mutex<Vec<EntranceNotice>>> = Arc::default();
+    let said = Arc::clone(&entrance);
     let server = BlockServer::start(ServerSetup {
         socket: socket.clone(),
         allow,
@@ -185,10 +186,10 @@ pub fn bounded(allow: Vec<AllowRule>, limits: ProgramLimits) -> Service {
         lines: vec![Box::new(LoopLine::default())],
         clock: Clock::start(),
         notify: Box::new(move |notice| told.lock().unwrap().push(notice)),
-        trouble: Box::new(move |why| troubled.lock().unwrap().push(why.map(str::to_owned))),
+        entrance: Box::new(move |notice| said.lock().unwrap().push(notice)),
     })
     .unwrap();
-    Service { server, socket, notices, trouble, _folder: folder }
+    Service { server, socket, notices, entrance, _folder: folder }
 }
 
 impl Service {

@@ -7,6 +7,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use skyhaul_blocks::message::MESSAGE_MAX;
 use skyhaul_blocks::{NodeMessage, ProgramMessage};
+use skyhaul_blocks_io::EntranceNotice;
 use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
@@ -46,7 +47,7 @@ fn run_short_of_descriptors() {
     }
     assert!(!taken.is_empty(), "the limit is above what the service has");
     rustix::net::connect(&program, &SocketAddrUnix::new(&service.socket).unwrap()).unwrap();
-    let told = || service.trouble.lock().unwrap().clone();
+    let told = || service.entrance.lock().unwrap().clone();
     // Ten pauses, and no more attempts than those.
     until("the program cannot be accepted", || told().len() >= 5);
     let before = spent();
@@ -55,7 +56,9 @@ fn run_short_of_descriptors() {
     assert!(used < Duration::from_millis(300), "{used:?} of processor time in five pauses");
     let reasons = told();
     assert!(
-        reasons.iter().flatten().all(|why| why.contains("raise the node's limit of open files")),
+        reasons.iter().all(|notice| {
+            matches!(notice, EntranceNotice::Short(why) if why.contains("raise the node's limit"))
+        }),
         "{reasons:?}"
     );
     drop(taken);
@@ -65,5 +68,7 @@ fn run_short_of_descriptors() {
     let mut room = vec![0; MESSAGE_MAX];
     let (len, _) = rustix::net::recv(&program, &mut room[..], RecvFlags::empty()).unwrap();
     assert_eq!(NodeMessage::decode(&room[..len]).unwrap(), NodeMessage::Listening);
-    until("it is told that programs can connect again", || told().last() == Some(&None));
+    until("it is told that programs can connect again", || {
+        told().last() == Some(&EntranceNotice::Open)
+    });
 }
