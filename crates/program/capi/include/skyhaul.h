@@ -463,9 +463,9 @@ enum skyhaul_code skyhaul_session_paths(const struct skyhaul_session *session,
                                         size_t room,
                                         size_t *count);
 
-// Says which rate a path of the session has from now on, counted in IP packets. With a time of zero
-// or more in `lasts_ms` the path gets no more until then; a negative one sets no such limit. The
-// session is one of this process: those of a local node have no paths here.
+// Says which rate a path of the session has from now on, counted in IP packets. With a time of
+// zero or more in `lasts_ms` the path gets no more until then; a negative one sets no such limit.
+// The session is one of this process: those of a local node have no paths here.
 //
 // # Safety
 // `session` is a session.

@@ -1,14 +1,12 @@
 //! `[[folder]]`: folders whose files are handed over, each once, as contacts or as files.
 
 use crate::channel::Channel;
-use crate::destination::Destination;
-use crate::destination_names::{self, DestinationNames};
+use crate::destination_names::DestinationNames;
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::input::Input;
 use crate::mirrors::{FarFolder, Patterns};
 use crate::name::{Name, from_text};
 use crate::section::section;
-use crate::station::StationConfig;
 use skyhaul_files::drop_folder::Leaving;
 use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
 use skyhaul_files::{RelPath, Rule, Selection};
@@ -47,8 +45,9 @@ section! {
         /// node. It is created if it does not exist. Default: that folder itself.
         into: FarFolder => optional,
         /// What becomes of a file that was handed over: a capture whose contact is in the spool, a
-        /// file that is on the disks of all its destinations; a shadow is not waited for. `keep`: it stays, and is remembered. `delete`:
-        /// it is removed. `move:DIR`: it is renamed into DIR, which is on the same file system.
+        /// file that is on the disks of all its destinations; a shadow is not waited for. `keep`:
+        /// it stays, and is remembered. `delete`: it is removed. `move:DIR`: it is renamed into
+        /// DIR, which is on the same file system.
         done: AfterHandover => "keep",
         /// A file is whole when its size and modification time stand still for so long, or at once
         /// when it is renamed into the folder on a local file system. Two seconds are longer than
@@ -158,11 +157,6 @@ impl FolderEntry {
         Selection::new(self.rules()).expect("the patterns were checked when the file was read")
     }
 
-    /// The indexes of the destinations that get its files.
-    pub fn destinations(&self, all: &[Destination]) -> Vec<usize> {
-        destination_names::indexes(self.to.as_ref().map(DestinationNames::iter), all)
-    }
-
     /// Whether files stay in the folder.
     pub const fn leaving(&self) -> Leaving {
         match self.done {
@@ -200,36 +194,6 @@ impl FolderEntry {
     }
 }
 
-impl StationConfig {
-    /// Checks that each folder names destinations that exist, of which one at least counts.
-    pub(super) fn check_folders(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
-        let mut ways = 0;
-        let count = self.folders.dropped.len();
-        if count > MAX_FOLDERS {
-            return Err(ConfigError::many(config, HEADING, count, MAX_FOLDERS));
-        }
-        for (nth, folder) in self.folders.dropped.iter().enumerate() {
-            let place = KeyPlace { heading: HEADING, nth, key: "to" };
-            let named = folder.to.iter().flat_map(DestinationNames::iter);
-            destination_names::check(config, place, "a folder", named, &self.destinations)?;
-            let to = folder.destinations(&self.destinations);
-            let is_shadow = |index: &usize| self.destinations[*index].entry.shadow;
-            if folder.to.is_some() && to.iter().all(is_shadow) {
-                let what = format!("folder `{}` goes to shadows alone", folder.name);
-                let help = "name a destination that counts: a file is handed over when that has it";
-                return Err(ConfigError::at(config, place, what, help));
-            }
-            ways += to.len();
-            if ways > MAX_FOLDERS {
-                let what = "the folders have too many destinations".to_owned();
-                let help = format!("write at most {MAX_FOLDERS}, counted once for each folder");
-                return Err(ConfigError::at(config, place, what, &help));
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Checks the folders against the channels and classes of the file.
 pub(super) fn check(
     config: ConfigText<'_>,
@@ -237,6 +201,9 @@ pub(super) fn check(
     channels: &[Channel],
     tree: &ClassTree,
 ) -> Result<(), ConfigError> {
+    if folders.len() > MAX_FOLDERS {
+        return Err(ConfigError::many(config, HEADING, folders.len(), MAX_FOLDERS));
+    }
     let (mut names, mut paths, mut used) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for (nth, folder) in folders.iter().enumerate() {
         let place = |key| KeyPlace { heading: HEADING, nth, key };
@@ -306,7 +273,7 @@ from_text!(FolderUse, AfterHandover);
 
 const HEADING: &str = "[[folder]]";
 /// Each has a thread for each destination.
-const MAX_FOLDERS: usize = 16;
+pub(super) const MAX_FOLDERS: usize = 16;
 /// Behind live data, as mirrors.
 const PRIORITY: u8 = 7;
 /// A file that pauses longer is no longer being written.

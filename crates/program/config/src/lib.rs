@@ -57,6 +57,7 @@ mod streams;
 mod subscription;
 mod sync;
 mod time;
+mod ways;
 
 pub use blocks::{AllowEntries, AllowEntry, BlocksEntry, ClassNames, UserName};
 pub use book::{AddressBook, BookChangeError, BookPeer};

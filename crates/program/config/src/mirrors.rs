@@ -1,8 +1,7 @@
 //! `[[mirror]]` and `[peer.files]`: folders of a station that centres get, over the sessions that
 //! they have.
 
-use crate::destination::Destination;
-use crate::destination_names::{self, DestinationNames};
+use crate::destination_names::DestinationNames;
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::section::section;
 use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
@@ -99,11 +98,6 @@ impl MirrorEntry {
         Selection::new(self.rules()).map(drop).map_err(|error| error.to_string())
     }
 
-    /// The indexes of the destinations that get it.
-    pub fn destinations(&self, all: &[Destination]) -> Vec<usize> {
-        destination_names::indexes(self.to.as_ref().map(DestinationNames::iter), all)
-    }
-
     fn rules(&self) -> Vec<Rule> {
         let rule = |include| move |pattern: &String| Rule { include, pattern: pattern.clone() };
         let included = self.include.0.iter().map(rule(true));
@@ -142,27 +136,16 @@ impl FilesEntry {
     }
 }
 
-/// Checks that each mirror names destinations and a class that exist.
+/// Checks that each mirror names a class that exists.
 pub(super) fn check(
     config: ConfigText<'_>,
     mirrors: &[MirrorEntry],
-    destinations: &[Destination],
     tree: &ClassTree,
 ) -> Result<(), ConfigError> {
     if mirrors.len() > MAX_MIRRORS {
         return Err(ConfigError::many(config, HEADING, mirrors.len(), MAX_MIRRORS));
     }
-    let mut copies = 0;
     for (nth, mirror) in mirrors.iter().enumerate() {
-        let place = KeyPlace { heading: HEADING, nth, key: "to" };
-        let named = mirror.to.iter().flat_map(DestinationNames::iter);
-        destination_names::check(config, place, "a mirror", named, destinations)?;
-        copies += mirror.destinations(destinations).len();
-        if copies > MAX_MIRRORS {
-            let what = "the mirrors have too many destinations".to_owned();
-            let help = format!("write at most {MAX_MIRRORS}, counted once for each mirror");
-            return Err(ConfigError::at(config, place, what, &help));
-        }
         if let Some(class) = mirror.class.as_ref().filter(|class| tree.find(class).is_none()) {
             let place = KeyPlace { heading: HEADING, nth, key: "class" };
             return Err(ConfigError::no_class(config, place, class, "a mirror", tree));
@@ -173,4 +156,4 @@ pub(super) fn check(
 
 const HEADING: &str = "[[mirror]]";
 /// Each has a thread and a channel of a session for each destination.
-const MAX_MIRRORS: usize = 16;
+pub(super) const MAX_MIRRORS: usize = 16;

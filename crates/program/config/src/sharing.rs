@@ -216,10 +216,10 @@ impl StationConfig {
                 return Err(ConfigError::no_class(config, place, class.as_str(), user, &tree));
             }
         }
-        self.check_folders(config)?;
         crate::folders::check(config, &self.folders.dropped, &self.channel, &tree)?;
-        crate::mirrors::check(config, &self.folders.mirrored, &self.destinations, &tree)?;
-        crate::streams::check(config, &self.stream, &self.destinations, &tree)
+        crate::mirrors::check(config, &self.folders.mirrored, &tree)?;
+        crate::streams::check(config, &self.stream, &tree)?;
+        self.check_ways(config)
     }
 
     fn tree(&self) -> Result<ClassTree, ClassError> {

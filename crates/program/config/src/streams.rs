@@ -1,8 +1,6 @@
 //! `[[stream]]` and `[peer.streams]`: constant-rate streams of a station that a centre gets, over
 //! the session that they have.
 
-use crate::destination::Destination;
-use crate::destination_names;
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::forwards::AsFlag;
 use crate::name::Name;
@@ -145,12 +143,6 @@ impl StreamEntry {
         StreamSource::open(&self.from.0, self.format())
     }
 
-    /// The index of the destination that gets it.
-    pub fn place(&self, all: &[Destination]) -> usize {
-        let named = self.destination.as_ref().map(|name| [name].into_iter());
-        destination_names::indexes(named, all).first().copied().unwrap_or_default()
-    }
-
     fn format(&self) -> Option<StreamFormat> {
         self.format.as_ref().map(|format| format.0)
     }
@@ -219,20 +211,16 @@ impl StreamsEntry {
     }
 }
 
-/// Checks that each stream names a destination and a class that exist.
+/// Checks that each stream names a class that exists.
 pub(super) fn check(
     config: ConfigText<'_>,
     streams: &[StreamEntry],
-    destinations: &[Destination],
     tree: &ClassTree,
 ) -> Result<(), ConfigError> {
     if streams.len() > MAX_STREAMS {
         return Err(ConfigError::many(config, HEADING, streams.len(), MAX_STREAMS));
     }
     for (nth, stream) in streams.iter().enumerate() {
-        let place = KeyPlace { heading: HEADING, nth, key: "destination" };
-        let named = stream.destination.iter();
-        destination_names::check(config, place, "a stream", named, destinations)?;
         if let Some(class) = stream.class.as_ref().filter(|class| tree.find(class).is_none()) {
             let place = KeyPlace { heading: HEADING, nth, key: "class" };
             return Err(ConfigError::no_class(config, place, class, "a stream", tree));

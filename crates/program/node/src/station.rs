@@ -7,12 +7,14 @@
 //! (`outside`), three for each stream (`streams`), one that answers status requests. They meet in
 //! `shared`.
 
+mod appending;
 mod board;
 mod channel;
 mod channel_context;
 mod connect;
 mod contact;
 mod continuation;
+mod early;
 mod fallback;
 mod folders;
 mod front;

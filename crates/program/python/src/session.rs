@@ -8,10 +8,7 @@ use crate::waiting::{PendingCall, awaitable, job, wait};
 use pyo3::exceptions::{PyStopAsyncIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use skyhaul::{
-    Block, ClassTree, FlowId, MAX_BLOCK, Mode, PathId, Probability, Session as AppChannel,
-    SessionConfig,
-};
+use skyhaul::{Block, ClassTree, FlowId, MAX_BLOCK, Mode, Session as AppChannel, SessionConfig};
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -186,40 +183,6 @@ impl Session {
         Ok(all)
     }
 
-    /// Says which rate a path has from now on, counted in IP packets: text, or bits per second. With
-    /// `lasts`, in seconds, it gets no more until then.
-    #[pyo3(signature = (path, rate, lasts=None))]
-    fn hint_rate(
-        &self,
-        path: u8,
-        rate: &Bound<'_, PyAny>,
-        lasts: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let lasts = lasts.map(duration).transpose()?;
-        let rate = crate::arguments::rate(rate)?;
-        let is_taken = self.link()?.hint_rate(PathId(path), rate, lasts);
-        is_taken.then_some(()).ok_or_else(|| no_path(path))
-    }
-
-    /// Says which share of its datagrams a path loses at least, 0 to 1, for so many seconds.
-    fn hint_loss(&self, path: u8, loss: f64, lasts: &Bound<'_, PyAny>) -> PyResult<()> {
-        if !(0.0..=1.0).contains(&loss) {
-            return Err(PyValueError::new_err(format!(
-                "a loss of {loss} is not a share; write one from 0 to 1"
-            )));
-        }
-        // A billion parts are exact in a float.
-        let loss = Probability::from_ppb((loss * 1e9) as u32);
-        let is_taken = self.link()?.hint_loss(PathId(path), loss, duration(lasts)?);
-        is_taken.then_some(()).ok_or_else(|| no_path(path))
-    }
-
-    /// Withdraws what was said of a path.
-    fn withdraw_hints(&self, path: u8) -> PyResult<()> {
-        let is_taken = self.link()?.withdraw_hints(PathId(path));
-        is_taken.then_some(()).ok_or_else(|| no_path(path))
-    }
-
     /// The paths of the session and their states.
     fn paths<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let kind = py.import("skyhaul.blocks")?.getattr("PathStatus")?;
@@ -295,9 +258,4 @@ impl Session {
         self.close();
         awaitable(py, job(async {}, |py, ()| Ok(py.None())))
     }
-}
-
-/// The session takes no hint of this path.
-fn no_path(path: u8) -> PyErr {
-    PyValueError::new_err(format!("the session has no path {path} to say that of; see its paths()"))
 }

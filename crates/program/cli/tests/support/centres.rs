@@ -53,7 +53,8 @@ impl Centres {
         let nth = CENTRES.iter().position(|name| *name == centre).unwrap();
         let (address, key) = (self.addresses[nth], &self.keys[nth]);
         format!(
-            "[[peer]]\nname = \"{centre}\"\naddresses = [\"{address}\"]\nfingerprints = [\"{key}\"]\n"
+            "[[peer]]\nname = \"{centre}\"\naddresses = [\"{address}\"]\nfingerprints = \
+             [\"{key}\"]\n"
         )
     }
 

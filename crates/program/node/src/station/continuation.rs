@@ -7,18 +7,12 @@
 //! first, and lacks none. After a restart of the node, what the destination then says of the
 //! contact counts anew.
 
+use super::appending::{Put, put, sync};
 use super::shared::StationShared;
-use super::spooler::{Put, put, sync};
 use skyhaul_net::Clock;
 use skyhaul_store::{DestinationId, FlowRoute, Seq, Settle, SpoolError};
 use skyhaul_units::{FlowId, Utc};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The contacts that a destination finished while they were open: at most the spool's live flows
-/// for each destination.
-#[derive(Debug, Default)]
-pub struct EarlyFinishes(Mutex<BTreeMap<FlowId, BTreeMap<DestinationId, Seq>>>);
 
 /// The contacts that go on in other flows.
 #[derive(Debug, Default)]
@@ -45,33 +39,6 @@ struct Finish {
 
 /// How often a contact goes on in another flow: a centre that finishes that too keeps finishing.
 const CONTINUED_MAX: usize = 4;
-
-impl EarlyFinishes {
-    fn state(&self) -> MutexGuard<'_, BTreeMap<FlowId, BTreeMap<DestinationId, Seq>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A destination says that it has all of an open flow, of which it was sent what is below
-    /// `sent`.
-    pub fn note(&self, flow: FlowId, to: DestinationId, sent: Seq) {
-        self.state().entry(flow).or_default().insert(to, sent);
-    }
-
-    /// Nothing is to be done about a flow and a destination any more.
-    pub fn forget(&self, flow: FlowId, to: DestinationId) {
-        let mut state = self.state();
-        if let Some(of) = state.get_mut(&flow) {
-            of.remove(&to);
-            if of.is_empty() {
-                state.remove(&flow);
-            }
-        }
-    }
-
-    fn take(&self, flow: FlowId) -> BTreeMap<DestinationId, Seq> {
-        self.state().remove(&flow).unwrap_or_default()
-    }
-}
 
 impl Continuations {
     /// The flows that a block of `flow` goes to too, before it is appended. Returns none where the
@@ -126,8 +93,8 @@ impl Continuations {
             return Some(());
         };
         if one.nth >= CONTINUED_MAX {
-            let reason = "it finished the contact before its end again and again; it gets no more of \
-                          it; update that centre";
+            let reason = "it finished the contact before its end again and again; it gets no more \
+                          of it; update that centre";
             shared.alarms.raise(&subject, reason);
             return Some(());
         }

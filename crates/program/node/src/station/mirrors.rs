@@ -1,5 +1,5 @@
-//! Mirrors: folders of centres that are kept equal to folders here, each by a thread of its own over
-//! an application channel of the session.
+//! Mirrors: folders of centres that are kept equal to folders here, each by a thread of its own
+//! over an application channel of the session.
 
 use super::shared::StationShared;
 use crate::status::{MirrorState, MirrorStatus};

@@ -1,7 +1,7 @@
 //! What a station's threads share: the spool, what status shows, alarms, the end of the station.
 
 use super::board::StationBoard;
-use super::continuation::EarlyFinishes;
+use super::early::EarlyFinishes;
 use super::order::Orders;
 use super::outside::board::OutsideBoard;
 use super::refill::Questions;

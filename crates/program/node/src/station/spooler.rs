@@ -1,11 +1,12 @@
 //! Writes blocks to the spool and syncs the disk, so that capture never waits for it.
 
+use super::appending::{Put, put, report, sync};
 use super::continuation::Continuations;
 use super::shared::StationShared;
 use crate::services;
 use crate::status::StoreState;
 use skyhaul_net::Clock;
-use skyhaul_store::{DamageFate, DestinationBacklog, GaveWay, GivesWay, SpoolError, SpoolPressure};
+use skyhaul_store::{DamageFate, DestinationBacklog, GaveWay, GivesWay, SpoolPressure};
 use skyhaul_units::{Duration, FlowId, Instant};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -30,8 +31,6 @@ pub struct SpoolBlock {
 
 /// The most blocks of all channels in the queue to the spool: with 256 KiB each, 8 MiB.
 pub const QUEUE: usize = 32;
-/// Between two attempts when the spool is full.
-const RETRY: Duration = Duration::from_millis(200);
 /// The stop flag is checked this often.
 const IDLE: std::time::Duration = std::time::Duration::from_millis(200);
 /// Between two checks of the state folder.
@@ -165,17 +164,6 @@ fn title(backlog: &DestinationBacklog) -> &str {
     if backlog.name.is_empty() { "the centre" } else { &backlog.name }
 }
 
-/// What came of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
-    /// It is in the spool.
-    Done,
-    /// The flow takes no more.
-    Closed,
-    /// The station ends first.
-    Ends,
-}
-
 /// Appends a block to its flow, and to those that its contact goes on in; `false` where the station
 /// ends first.
 fn append(
@@ -208,60 +196,7 @@ fn close(shared: &StationShared, flow: FlowId) -> bool {
     report(shared, closed)
 }
 
-/// Appends a block to a flow, and retries as long as the station runs.
-pub fn put(shared: &StationShared, flow: FlowId, payload: &[u8], clock: Clock) -> Put {
-    loop {
-        let appended = shared.spool().append(flow, payload, clock.utc());
-        match appended {
-            Ok(_) => {
-                shared.board.spool(StoreState::Ok);
-                shared.alarms.clear(FULL);
-                return Put::Done;
-            }
-            Err(SpoolError::UnknownFlow { .. }) => return Put::Closed,
-            Err(SpoolError::Full { .. }) if shared.shutdown.is_requested() => return Put::Ends,
-            Err(error @ SpoolError::Full { .. }) => {
-                shared.board.spool(StoreState::Full);
-                shared.alarms.raise(FULL, &error.to_string());
-                // The centre may need blocks that were appended before to free space.
-                sync(shared);
-                shared.shutdown.wake_line();
-                shared.shutdown.pause(RETRY);
-                let freed = shared.spool().free(clock.utc());
-                report(shared, freed.map(|_| ()));
-            }
-            Err(error) => {
-                report(shared, Err(error));
-                return Put::Ends;
-            }
-        }
-    }
-}
-
-const FULL: &str = "the inputs are paused";
 const NEARLY_FULL: &str = "the spool is nearly full";
-
-/// Syncs the disk without holding the lock of the spool.
-pub fn sync(shared: &StationShared) {
-    let handle = shared.spool().sync_handle();
-    if let Some(handle) = handle {
-        let synced = handle.sync();
-        let outcome = shared.spool().synced(synced);
-        report(shared, outcome);
-    }
-}
-
-/// A spool that failed cannot promise anything: the station ends with the reason, and checks the
-/// spool at the next start.
-fn report(shared: &StationShared, outcome: Result<(), SpoolError>) -> bool {
-    let Err(error) = outcome else { return true };
-    shared.board.spool(StoreState::Failed);
-    let gone = shared.spool().in_place().err();
-    shared
-        .shutdown
-        .fail(gone.map_or_else(|| super::spool_fault(&error), |gone| services::gone(&gone)));
-    false
-}
 
 #[cfg(test)]
 mod tests {

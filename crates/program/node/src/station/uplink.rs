@@ -8,7 +8,6 @@ mod keys;
 mod orders;
 mod standby;
 
-use super::continuation::EarlyFinishes;
 use super::lateness::{self, ForecastChange, LatenessWatch, WaitingData, in_words};
 use super::paths::{CallPath, StationPaths};
 use super::rivals::{Rivals, SHARED_KEY};
@@ -19,7 +18,7 @@ use bytes::Bytes;
 use connection::{CentreConnection, Ending};
 use health::PathHealth;
 pub use keys::CentreKeys;
-pub use orders::UplinkOrders;
+pub use orders::{UplinkOrders, destination};
 use skyhaul_channels::{FIRST_GUEST, SessionEnd};
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_forward_io::FarRules;
@@ -303,7 +302,7 @@ impl Uplink {
                 let mut spool = self.shared.spool();
                 self.feeder.custody(&mut spool, flow, next);
                 // Under the lock: the flow cannot end between the two.
-                note_early(&self.shared.early, &self.feeder);
+                orders::note_early(&self.shared.early, &self.feeder);
             }
             Event::Block(received) => {
                 let refusal = "a station does not accept data";
@@ -352,43 +351,6 @@ impl Uplink {
         format!("{what}{}", self.about)
     }
 
-    /// The name of its destination.
-    pub fn destination(&self) -> &str {
-        &self.centre.name
-    }
-
-    /// Shares a line from now on, if it shares none.
-    pub fn share_line(&mut self, served: &mut Served<'_>, line: Option<&LineShare>) {
-        if self.line.is_some() || line.is_none() {
-            return;
-        }
-        self.line = line.cloned();
-        let Some(session) = self.session(served.manager) else { return };
-        if let Err(error) = session.sender_mut().set_line(line) {
-            tracing::warn!(centre = %self.centre.address, "{error}");
-        }
-        let used: Vec<PathId> = session.paths().iter().map(|(path, _)| path).collect();
-        for path in used {
-            PathHealth::of(self).share(served.manager, path);
-        }
-    }
-
-    /// Ends its session, or its calls, because the destination is not configured any more. Its
-    /// sockets stay open until the node ends.
-    pub fn leave(mut self, now: Instant, served: &mut Served<'_>) {
-        let reason = "the destination was removed from the configuration";
-        for id in self.connection.ids() {
-            served.manager.close(now, id, reason);
-        }
-        let over = self.lateness.update(now, &[]);
-        over.into_iter().for_each(|(flow, change)| self.report_forecast(flow, change));
-        self.down(served.guests, Ending::Lost, reason.to_owned());
-        let data = format!("data for {}", self.centre.name);
-        for subject in [self.subject(SHARED_KEY), self.subject(standby::CANNOT), data] {
-            self.shared.alarms.clear(&subject);
-        }
-    }
-
     fn greeted(
         &mut self,
         now: Instant,
@@ -427,7 +389,7 @@ impl Uplink {
         {
             let mut spool = self.shared.spool();
             self.feeder.greeted(&mut spool, &custody.resume, utc);
-            note_early(&self.shared.early, &self.feeder);
+            orders::note_early(&self.shared.early, &self.feeder);
         }
         if let Some(standby) = self.feeder.standby() {
             standby.connected(&self.shared.spool(), now);
@@ -613,11 +575,7 @@ impl Uplink {
             self.paths.fall_back(now, utc, manager, id);
             self.paths.call_missing(now, utc, manager, id);
         }
-        if self.feeder.early().next().is_some() {
-            for flow in self.feeder.settle_finished(&mut self.shared.spool()) {
-                self.shared.early.forget(flow, self.feeder.to());
-            }
-        }
+        orders::settle_finished(&self.shared, &mut self.feeder);
         self.answer(manager);
         StandbyUplink::of(self).work(now, manager);
         self.feed(now, manager);
@@ -638,13 +596,6 @@ impl Uplink {
     /// Carries out orders for its paths, and what changes of the configuration.
     pub const fn orders(&mut self) -> UplinkOrders<'_> {
         UplinkOrders::of(self)
-    }
-}
-
-/// Tells the spooler of contacts that the destination finished before they ended.
-fn note_early(noted: &EarlyFinishes, feeder: &Feeder) {
-    for (flow, sent) in feeder.early() {
-        noted.note(flow, feeder.to(), sent);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::line_plan::LinePlan;
 use super::order::{LineChange, StationOrder};
-use super::uplink::{Served, Uplink, UplinkNews};
+use super::uplink::{Served, Uplink, UplinkNews, destination};
 use crate::fault::Fault;
 use crate::status::ForwardsStatus;
 use skyhaul_channels_io::Tenants;
@@ -55,7 +55,7 @@ impl Uplinks {
             StationOrder::Add(path) => {
                 let only = path.destination.clone();
                 let is_to = |uplink: &&mut Uplink| {
-                    only.as_ref().is_none_or(|only| uplink.destination() == only.as_str())
+                    only.as_ref().is_none_or(|only| destination(uplink) == only.as_str())
                 };
                 let to = self.list.iter_mut().filter(is_to);
                 first_of(to.map(|uplink| uplink.orders().add_path((*path).clone())))
@@ -95,19 +95,19 @@ impl Uplinks {
         let mut served = Served { manager, guests: &mut self.guests };
         let mut said = Vec::new();
         let stays = |uplink: &Uplink| {
-            config.destinations.iter().any(|one| one.name() == uplink.destination())
+            config.destinations.iter().any(|one| one.name() == destination(uplink))
         };
         let (stay, gone): (Vec<Uplink>, Vec<Uplink>) =
             core::mem::take(&mut self.list).into_iter().partition(stays);
         self.list = stay;
-        for uplink in gone {
-            said.push(format!("destination {} removed", uplink.destination()));
-            uplink.leave(now, &mut served);
+        for mut uplink in gone {
+            said.push(format!("destination {} removed", destination(&uplink)));
+            uplink.orders().leave(now, &mut served);
         }
         self.plan.adopt(config, added.len() + self.list.len());
         self.plan.show();
         for uplink in &mut self.list {
-            uplink.share_line(&mut served, self.plan.line.as_ref());
+            uplink.orders().share_line(&mut served, self.plan.line.as_ref());
         }
         for new in added {
             said.push(format!("destination {} added", new.name));
@@ -115,7 +115,7 @@ impl Uplinks {
         }
         for change in LineChange::uplinks(&self.plan.config) {
             let mut all = self.list.iter_mut();
-            let Some(uplink) = all.find(|uplink| uplink.destination() == change.name) else {
+            let Some(uplink) = all.find(|uplink| destination(uplink) == change.name) else {
                 continue;
             };
             let changed = uplink.orders().adopt(now, &mut served, change.paths, change.sharing);

@@ -98,13 +98,6 @@ class Sessions(unittest.TestCase):
         # The second path leaves from a socket that is not there: once the session has met the far end, that is known.
         session.send(skyhaul.Block(b"x"), WAIT).wait(WAIT)
         self.assertEqual(len(session.refused_paths()), 1)
-        session.hint_rate(0, "50 Mbit/s")
-        session.hint_loss(0, 0.01, 5)
-        session.withdraw_hints(0)
-        with self.assertRaisesRegex(ValueError, "no path 9"):
-            session.hint_rate(9, 1_000_000, 5)
-        with self.assertRaisesRegex(ValueError, "not a share"):
-            session.hint_loss(0, 2.0, 5)
         self.assertEqual(bytes(accepted.recv(WAIT)), b"x")
         far.close()
         self.assertIsNone(accepted.recv(WAIT))

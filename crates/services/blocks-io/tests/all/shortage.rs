@@ -17,12 +17,12 @@ const INSIDE: &str = "SKYHAUL_TEST_WITH_FEW_DESCRIPTORS";
 const LIMIT: u64 = 96;
 
 #[test]
-fn a_program_that_cannot_be_accepted_waits_without_a_thread_that_spins_and_is_served_then() {
+fn a_program_that_cannot_be_accepted_costs_no_thread_that_spins_and_is_served_later() {
     if std::env::var_os(INSIDE).is_some() {
         return run_short_of_descriptors();
     }
     let this = "shortage::\
-                a_program_that_cannot_be_accepted_waits_without_a_thread_that_spins_and_is_served_then";
+                a_program_that_cannot_be_accepted_costs_no_thread_that_spins_and_is_served_later";
     let program = std::env::current_exe().unwrap();
     let output = Command::new(program).args([this, "--exact"]).env(INSIDE, "1").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

@@ -49,8 +49,8 @@ pub fn write_mirrors(mirrors: &[MirrorStatus], out: &mut dyn Write) -> io::Resul
         let reason = reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
         writeln!(
             out,
-            "  mirror   {source} to {into}{at} {state}{reason}\n           {copied} files copied, {}; \
-            {removed} removed",
+            "  mirror   {source} to {into}{at} {state}{reason}\n           {copied} files \
+            copied, {}; {removed} removed",
             megabytes(*bytes)
         )?;
     }

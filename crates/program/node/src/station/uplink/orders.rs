@@ -1,11 +1,18 @@
 //! Orders for the paths of an uplink, and what changes of the configuration.
 
+use super::connection::Ending;
+use super::health::PathHealth;
 use super::{Served, Uplink};
+use crate::custody::Feeder;
 use crate::fault::Fault;
+use crate::station::early::EarlyFinishes;
+use crate::station::rivals::SHARED_KEY;
+use crate::station::shared::StationShared;
 use crate::status::PathHint;
 use skyhaul_config::{LinePath, LineSharing};
 use skyhaul_net::{AnyEndpoint, SessionManager};
 use skyhaul_sessions::SocketId;
+use skyhaul_transport::{LineShare, PathId};
 use skyhaul_units::Instant;
 
 /// An uplink that takes orders.
@@ -118,5 +125,60 @@ impl<'a> UplinkOrders<'a> {
     /// The endpoint given last is served under this number.
     pub fn socket_added(&mut self, id: SocketId) {
         self.uplink.paths.socket_added(id);
+    }
+
+    /// Shares a line from now on, if it shares none.
+    pub fn share_line(&mut self, served: &mut Served<'_>, line: Option<&LineShare>) {
+        if self.uplink.line.is_some() || line.is_none() {
+            return;
+        }
+        self.uplink.line = line.cloned();
+        let Some(session) = self.uplink.session(served.manager) else { return };
+        if let Err(error) = session.sender_mut().set_line(line) {
+            tracing::warn!(centre = %self.uplink.centre.address, "{error}");
+        }
+        let used: Vec<PathId> = session.paths().iter().map(|(path, _)| path).collect();
+        for path in used {
+            PathHealth::of(self.uplink).share(served.manager, path);
+        }
+    }
+
+    /// Ends its session, or its calls, because the destination is not configured any more. Its
+    /// sockets stay open until the node ends.
+    pub fn leave(&mut self, now: Instant, served: &mut Served<'_>) {
+        let reason = "the destination was removed from the configuration";
+        for id in self.uplink.connection.ids() {
+            served.manager.close(now, id, reason);
+        }
+        let over = self.uplink.lateness.update(now, &[]);
+        over.into_iter().for_each(|(flow, change)| self.uplink.report_forecast(flow, change));
+        self.uplink.down(served.guests, Ending::Lost, reason.to_owned());
+        let data = format!("data for {}", self.uplink.centre.name);
+        for subject in
+            [self.uplink.subject(SHARED_KEY), self.uplink.subject(super::standby::CANNOT), data]
+        {
+            self.uplink.shared.alarms.clear(&subject);
+        }
+    }
+}
+
+/// The name of the destination of an uplink.
+pub fn destination(uplink: &Uplink) -> &str {
+    &uplink.centre.name
+}
+
+/// Takes the custody of contacts that the destination finished, and that ended since then.
+pub(super) fn settle_finished(shared: &StationShared, feeder: &mut Feeder) {
+    if feeder.early().next().is_some() {
+        for flow in feeder.settle_finished(&mut shared.spool()) {
+            shared.early.forget(flow, feeder.to());
+        }
+    }
+}
+
+/// Tells the spooler of contacts that the destination finished before they ended.
+pub(super) fn note_early(noted: &EarlyFinishes, feeder: &Feeder) {
+    for (flow, sent) in feeder.early() {
+        noted.note(flow, feeder.to(), sent);
     }
 }
