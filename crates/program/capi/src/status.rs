@@ -244,7 +244,7 @@ pub unsafe extern "C" fn skyhaul_session_peer(
     }))
 }
 
-fn report(id: skyhaul::PathId, status: &skyhaul::PathStatus) -> PathReport {
+fn report(id: PathId, status: &skyhaul::PathStatus) -> PathReport {
     PathReport {
         id: id.0,
         state: match status.state {

@@ -386,11 +386,7 @@ impl Uplink {
             }
         }
         let utc = self.clock.utc_of(now);
-        {
-            let mut spool = self.shared.spool();
-            self.feeder.greeted(&mut spool, &custody.resume, utc);
-            orders::note_early(&self.shared.early, &self.feeder);
-        }
+        orders::greeted(&self.shared, &mut self.feeder, &custody.resume, utc);
         if let Some(standby) = self.feeder.standby() {
             standby.connected(&self.shared.spool(), now);
         }

@@ -12,8 +12,8 @@ use crate::status::PathHint;
 use skyhaul_config::{LinePath, LineSharing};
 use skyhaul_net::{AnyEndpoint, SessionManager};
 use skyhaul_sessions::SocketId;
-use skyhaul_transport::{LineShare, PathId};
-use skyhaul_units::Instant;
+use skyhaul_transport::{LineShare, PathId, Resume};
+use skyhaul_units::{Instant, Utc};
 
 /// An uplink that takes orders.
 pub struct UplinkOrders<'a> {
@@ -174,6 +174,14 @@ pub(super) fn settle_finished(shared: &StationShared, feeder: &mut Feeder) {
             shared.early.forget(flow, feeder.to());
         }
     }
+}
+
+/// The destination said what it has. Contacts that it finished too early are noted under the lock:
+/// none can end between the two.
+pub(super) fn greeted(shared: &StationShared, feeder: &mut Feeder, resume: &Resume, utc: Utc) {
+    let mut spool = shared.spool();
+    feeder.greeted(&mut spool, resume, utc);
+    note_early(&shared.early, feeder);
 }
 
 /// Tells the spooler of contacts that the destination finished before they ended.
