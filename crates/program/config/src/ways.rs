@@ -110,7 +110,7 @@ fn check<'a>(
 mod tests {
     use super::*;
 
-    fn station(tables: &str) -> Result<crate::StationConfig, ConfigError> {
+    fn station(tables: &str) -> Result<StationConfig, ConfigError> {
         let destination = |name: &str, digit: char, keys: &str| {
             let key = digit.to_string().repeat(64);
             format!(
