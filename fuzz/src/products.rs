@@ -1,7 +1,7 @@
 //! Level-0 product files.
 
+use skyhaul_dispatch::{Notice, pvl};
 use skyhaul_level0::construction::ConstructionRecord;
-use skyhaul_level0::delivery::{Notice, pvl};
 use skyhaul_level0::ledger::{Ledger, talk::Talk};
 use skyhaul_level0::naming::ProductName;
 use skyhaul_level0::rdr::{CommonRdr, RdrTable};

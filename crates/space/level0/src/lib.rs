@@ -26,7 +26,6 @@ mod builder;
 mod clock;
 pub mod construction;
 mod contact;
-pub mod delivery;
 mod entry;
 mod expedited;
 mod files;

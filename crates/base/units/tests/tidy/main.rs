@@ -275,6 +275,7 @@ const SANS_IO: &[&str] = &[
     "channels",
     "blocks",
     "records",
+    "dispatch",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -378,6 +379,7 @@ const USES: &[(&str, &[&str])] = &[
         ],
     ),
     ("store", &["units"]),
+    ("dispatch", &["units"]),
     (
         "lab",
         &[
@@ -400,6 +402,7 @@ const USES: &[(&str, &[&str])] = &[
             "units",
             "exit",
             "ccsds",
+            "dispatch",
             "level0",
             "congestion",
             "transport",
@@ -421,6 +424,7 @@ const USES: &[(&str, &[&str])] = &[
             "config",
             "coding",
             "ccsds",
+            "dispatch",
             "level0",
             "records",
             "hdf5",

@@ -8,7 +8,7 @@ use super::shared::CentreShared;
 use crate::status::DeliveryState;
 use list::{ItemFile, ProductDelivery};
 use skyhaul_config::{DeliveryEntry, DeliveryFormat};
-use skyhaul_level0::delivery::{Checksum, DeliveredFile, DeliveryRecord, Notice, edos, sips};
+use skyhaul_dispatch::{Checksum, DeliveredFile, DeliveryRecord, Notice, edos, sips};
 use skyhaul_level0::naming::{ProductName, Series};
 use skyhaul_net::Clock;
 use skyhaul_units::{ByteCount, Duration, Utc};

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails or skips says so")]
 
 mod assembly;
-mod delivery_records;
 mod expedited;
 mod fill;
 mod products;

@@ -2,7 +2,6 @@
 //! readers.
 
 pub mod captures;
-pub mod cumulus;
 pub mod python;
 pub mod shared;
 

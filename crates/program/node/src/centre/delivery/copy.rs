@@ -3,7 +3,7 @@
 
 use super::list::ItemFile;
 use sha2::{Digest, Sha256};
-use skyhaul_level0::delivery::{Checksum, ChecksumKind, Summing};
+use skyhaul_dispatch::{Checksum, ChecksumKind, Summing};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;

@@ -4,8 +4,8 @@
 use crate::status::{DeliveryState, DeliveryStatus};
 use serde::{Deserialize, Serialize};
 use skyhaul_config::{DeliveryEntry, DeliveryMode};
+use skyhaul_dispatch::{Notice, NoticeContent};
 use skyhaul_level0::construction::ProductKind;
-use skyhaul_level0::delivery::{Notice, NoticeContent};
 use skyhaul_level0::report::Product;
 use skyhaul_store::{Disk, LedgerError, RecordDirectory};
 use skyhaul_units::Utc;

@@ -3,7 +3,7 @@
 
 use super::*;
 use skyhaul_config::parse;
-use skyhaul_level0::delivery::{FileAnswer, sips};
+use skyhaul_dispatch::{FileAnswer, sips};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_units::{ByteCount, Duration};
 

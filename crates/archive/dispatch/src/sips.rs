@@ -142,7 +142,7 @@ impl Lines {
             None | Some(Checksum::Cksum(0)) => {}
             Some(Checksum::Md5(digest)) => {
                 self.bare("FILE_CKSUM_TYPE", "MD5");
-                self.text("FILE_CKSUM_VALUE", &crate::packet_file::hex(&digest))?;
+                self.text("FILE_CKSUM_VALUE", &crate::hex(&digest))?;
             }
             // The consumer holds this one to be a number.
             Some(Checksum::Cksum(value)) => {

@@ -108,7 +108,7 @@ mod tests {
         let Checksum::Md5(digest) = of(ChecksumKind::Md5, &[b"a", b"bc"]) else {
             panic!("not MD5")
         };
-        assert_eq!(crate::packet_file::hex(&digest), "900150983cd24fb0d6963f7d28e17f72");
+        assert_eq!(crate::hex(&digest), "900150983cd24fb0d6963f7d28e17f72");
     }
 
     const ZEROS: u32 = 1_774_371_287;

@@ -123,6 +123,11 @@ impl Notice {
     }
 }
 
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// 1 MiB: 4,000 files.
 const LONGEST_NOTICE: usize = 1 << 20;
 

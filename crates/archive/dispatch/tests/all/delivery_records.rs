@@ -6,13 +6,13 @@
     reason = "a test that cannot go on says so by failing"
 )]
 
-use crate::support::cumulus;
+use crate::cumulus;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
-use skyhaul_level0::delivery::sips::{Terms, write_record};
-use skyhaul_level0::delivery::{Checksum, DeliveredFile, DeliveryRecord};
+use skyhaul_dispatch::sips::{Terms, write_record};
+use skyhaul_dispatch::{Checksum, DeliveredFile, DeliveryRecord};
 use skyhaul_units::{ByteCount, Duration, Utc};
 
 const HOSTS: &str = "dist.example.org,192.0.2.7,2026";

@@ -59,4 +59,4 @@ fn install(folder: &Path) -> Result<(), String> {
     fs::write(done, wanted).map_err(io)
 }
 
-const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/cumulus");
+const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cumulus");

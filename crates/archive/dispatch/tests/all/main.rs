@@ -1,0 +1,6 @@
+//! The integration tests of deliveries, in one program.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails or skips says so")]
+
+mod cumulus;
+mod delivery_records;
