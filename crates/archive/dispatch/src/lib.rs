@@ -1,17 +1,30 @@
-//! Handing products over to another system: the delivery record that announces files, and the
+//! Deliveries: products on their way to destinations, delivery records that announce files, and the
 //! notices in return.
 //!
-//! Two forms: binary records and notices as EDOS exchanges them ([`edos`]), and PVL text as the
-//! science data processing systems do ([`sips`]; [`pvl`]). The ICDs (423-ICD-EDOS/EGS, 423-41-57)
-//! are not public: the layouts are what independent readers and writers agree on. Parsers take any
-//! bytes.
+//! [`Delivery`] is the state of one product on its way to one destination, and [`DestinationQueue`]
+//! says which of a destination's deliveries begins next. Neither knows a clock, a disk or a socket.
+//!
+//! Records have two forms: binary records and notices as EDOS exchanges them ([`edos`]), and PVL
+//! text as the science data processing systems do ([`sips`]; [`pvl`]). The ICDs
+//! (423-ICD-EDOS/EGS, 423-41-57) are not public: the layouts are what independent readers and
+//! writers agree on. Parsers take any bytes.
 
 mod checksum;
+mod delivery;
+mod disposition;
 pub mod edos;
+mod failure;
 pub mod pvl;
+mod queue;
+mod rules;
 pub mod sips;
 
 pub use checksum::{Checksum, ChecksumKind, Summing};
+pub use delivery::{Delivery, DeliveryInput, DeliveryOrder, DeliveryOutput, DeliveryState, Proof};
+pub use disposition::Disposition;
+pub use failure::{DeliveryFailure, FailureKind};
+pub use queue::{DeliveryOrdering, DestinationQueue, QueuedDelivery};
+pub use rules::{AnswerRules, DeliveryRules, MissingAnswer, RetryRules};
 use skyhaul_units::{ByteCount, Utc};
 
 /// What announces one product's files.

@@ -1,0 +1,89 @@
+//! The rules of a subscription's deliveries.
+
+use skyhaul_units::Duration;
+
+/// The rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveryRules {
+    /// When a failed attempt is repeated.
+    pub retry: RetryRules,
+    /// The consumer's notice, where one is awaited.
+    pub answer: Option<AnswerRules>,
+    /// The most attempts where the consumer says that it could not take the product.
+    pub attempts: u32,
+}
+
+/// When failed attempts are repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryRules {
+    /// The pause after the first failure; each further failure doubles it.
+    pub first: Duration,
+    /// The longest pause.
+    pub most: Duration,
+    /// How long failures in a row are borne.
+    pub span: Duration,
+}
+
+/// What is done about notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerRules {
+    /// How long one is awaited.
+    pub within: Duration,
+    /// And if none comes.
+    pub missing: MissingAnswer,
+}
+
+/// What is done if no notice comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingAnswer {
+    /// The delivery is settled without.
+    Settle,
+    /// The record is written again.
+    Remind,
+    /// All is sent again.
+    Again,
+}
+
+impl RetryRules {
+    /// The pause after this many failures in a row: doubled with each, at most `most`, and up to a
+    /// fifth longer by the random number.
+    pub fn pause(&self, failures: u32, random: u32) -> Duration {
+        let doubled = 1u64 << failures.saturating_sub(1).min(32);
+        let pause = self.first.as_nanos().saturating_mul(doubled).min(self.most.as_nanos());
+        let spread = u128::from(pause / 5) * u128::from(random) / u128::from(u32::MAX);
+        Duration::from_nanos(pause.saturating_add(u64::try_from(spread).unwrap_or(u64::MAX)))
+    }
+
+    /// The longest pause that [`RetryRules::pause`] gives.
+    pub fn longest(&self) -> Duration {
+        self.pause(u32::MAX, u32::MAX)
+    }
+}
+
+/// A span in the largest unit that has it without rest, as files write it.
+pub(crate) fn in_units(span: Duration) -> String {
+    let seconds = span.as_nanos() / 1_000_000_000;
+    for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "min")] {
+        if seconds > 0 && seconds % unit == 0 {
+            return format!("{} {name}", seconds / unit);
+        }
+    }
+    span.to_string()
+}
+
+impl Default for DeliveryRules {
+    fn default() -> Self {
+        Self { retry: RetryRules::default(), answer: None, attempts: 3 }
+    }
+}
+
+impl Default for RetryRules {
+    /// Ten seconds to half an hour, for three days: a consumer's long weekend.
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(10),
+            most: Duration::from_secs(1_800),
+            span: Duration::from_secs(3 * 86_400),
+        }
+    }
+}
