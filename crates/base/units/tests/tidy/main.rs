@@ -276,6 +276,7 @@ const SANS_IO: &[&str] = &[
     "blocks",
     "records",
     "dispatch",
+    "catalogue",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -380,6 +381,7 @@ const USES: &[(&str, &[&str])] = &[
     ),
     ("store", &["units"]),
     ("dispatch", &["units"]),
+    ("catalogue", &["units"]),
     (
         "lab",
         &[

@@ -1,0 +1,24 @@
+//! What a node has: items, their files, and filters over them. No IO.
+//!
+//! An [`Item`] is a version of a product with its files and times. A [`Filter`] is a condition over
+//! the properties of items, written as CQL2 text (OGC 21-065r2); it is evaluated on an item in
+//! memory here, and by a database where the catalogue is kept.
+//!
+//! ```
+//! use skyhaul_catalogue::Filter;
+//! let filter: Filter = "mission = 'aqua' AND kind IN ('session', 'time')".parse()?;
+//! assert_eq!(filter.to_string(), "mission = 'aqua' AND kind IN ('session', 'time')");
+//! let error = "mision = 'aqua'".parse::<Filter>().unwrap_err();
+//! assert!(error.to_string().starts_with("at 1: there is no property `mision`"));
+//! # Ok::<(), skyhaul_catalogue::FilterError>(())
+//! ```
+
+mod filter;
+mod item;
+mod property;
+mod stac;
+
+pub use filter::{CompareOp, Filter, FilterError, Like};
+pub use item::{Item, ItemFile, ItemForm, ItemState};
+pub use property::{Property, PropertyType, PropertyValue};
+pub use stac::stac_item;
