@@ -18,7 +18,7 @@ mod item;
 mod property;
 mod stac;
 
-pub use filter::{CompareOp, Filter, FilterError, Like};
+pub use filter::{CompareOp, Filter, FilterError, Like, LikePart};
 pub use item::{Item, ItemFile, ItemForm, ItemState};
 pub use property::{Property, PropertyType, PropertyValue};
 pub use stac::stac_item;

@@ -382,6 +382,7 @@ const USES: &[(&str, &[&str])] = &[
     ("store", &["units"]),
     ("dispatch", &["units"]),
     ("catalogue", &["units"]),
+    ("catalogue-io", &["units", "catalogue", "dispatch"]),
     (
         "lab",
         &[

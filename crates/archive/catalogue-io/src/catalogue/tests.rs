@@ -1,0 +1,322 @@
+//! What is written is there after any end of the process, and filters mean the same in SQL as in
+//! memory.
+
+use super::*;
+use crate::deliveries::DeliveryQuery;
+use crate::search::{ItemQuery, PageToken};
+use proptest::prelude::*;
+use skyhaul_catalogue::{Filter, ItemFile, ItemForm, ItemState};
+use skyhaul_dispatch::{
+    DeliveryFailure, DeliveryInput, DeliveryOrder, DeliveryRules, DeliveryState, FailureKind, Proof,
+};
+use skyhaul_units::Duration;
+
+fn at(second: u64) -> Utc {
+    Utc::from_day(20_780, Duration::from_secs(second))
+}
+
+fn item(number: u32) -> Item {
+    let of = |list: &[&str]| list[number as usize % list.len()].to_owned();
+    let file = |suffix: &str, is_metadata| ItemFile {
+        name: format!("P{number}.{suffix}"),
+        size: u64::from(number),
+        sha256: [7; 32],
+        md5: Some([8; 16]),
+        cksum: Some(number),
+        is_metadata,
+    };
+    Item {
+        name: format!("P{number}"),
+        version: number % 3 + 1,
+        form: ItemForm::ALL[number as usize % 5],
+        mission: of(&["aqua", "noaa-20", "Aqua"]),
+        product: of(&["modis", "viirs*science", "amsu[a]", "x?y", "100%"]),
+        stations: match number % 4 {
+            0 => Vec::new(),
+            1 => vec!["svalbard-1".to_owned()],
+            _ => vec!["svalbard-1".to_owned(), of(&["mcmurdo-2", "inuvik"])],
+        },
+        apids: (0..number % 4).map(|place| 800 + u16::try_from(place * 13).unwrap()).collect(),
+        start: (number % 3 > 0).then(|| at(u64::from(number) * 10)),
+        end: (number % 3 > 1).then(|| at(u64::from(number) * 10 + 5)),
+        // Several have the same time.
+        published: at(1_000 + u64::from(number / 4)),
+        packets: u64::from(number) * 3,
+        missing: u64::from(number % 2),
+        state: if number % 7 == 0 { ItemState::Removed } else { ItemState::Present },
+        files: vec![file("PDS", false), file("CR", true)],
+    }
+}
+
+fn offer(destination: &str) -> DeliveryOffer {
+    DeliveryOffer {
+        subscription: "all".to_owned(),
+        destination: destination.to_owned(),
+        deadline: Some(at(9_000)),
+    }
+}
+
+fn fresh() -> (tempfile::TempDir, Catalogue) {
+    let folder = tempfile::tempdir().unwrap();
+    let catalogue = Catalogue::open(&folder.path().join("catalogue.db")).unwrap();
+    (folder, catalogue)
+}
+
+#[test]
+fn an_item_is_published_once_with_a_delivery_for_each_destination() {
+    let (folder, catalogue) = fresh();
+    let offers = || vec![offer("lance-a"), offer("lance-b")];
+    let first = catalogue.publish(item(5), offers(), at(1)).unwrap();
+    assert!(first.is_new);
+    assert_eq!(first.deliveries.len(), 2);
+    let again = catalogue.publish(item(5), offers(), at(2)).unwrap();
+    assert_eq!((again.item, again.is_new, again.deliveries), (first.item, false, Vec::new()));
+    // A further destination gets it too.
+    let further = catalogue.publish(item(5), vec![offer("lance-c")], at(3)).unwrap();
+    assert_eq!(further.deliveries.len(), 1);
+    drop(catalogue);
+    let path = folder.path().join("catalogue.db");
+    let catalogue = Catalogue::open(&path).unwrap();
+    let reader = catalogue.reader().unwrap();
+    let read = reader.item(first.item).unwrap().unwrap();
+    assert_eq!(read.item, item(5));
+    let open = reader.open_deliveries("lance-b").unwrap();
+    assert_eq!((open.len(), open[0].sequence, open[0].deadline), (1, 1, Some(at(9_000))));
+    assert_eq!(open[0].delivery, Delivery::offered(at(1)));
+}
+
+#[test]
+fn what_became_of_a_delivery_is_read_back() {
+    let (_folder, catalogue) = fresh();
+    let id = catalogue.publish(item(1), vec![offer("a")], at(1)).unwrap().deliveries[0];
+    let (rules, reader) = (DeliveryRules::default(), catalogue.reader().unwrap());
+    let mut delivery = reader.delivery(id).unwrap().unwrap().delivery;
+    let full = DeliveryFailure::new(FailureKind::Full, "no space left on device");
+    for input in [
+        DeliveryInput::Begin,
+        DeliveryInput::Failed(full, 0),
+        DeliveryInput::Begin,
+        DeliveryInput::Placed(Proof::ReadBack),
+    ] {
+        delivery.handle(at(2), input, &rules);
+        catalogue.save(id, delivery.clone()).unwrap();
+        assert_eq!(reader.delivery(id).unwrap().unwrap().delivery, delivery);
+    }
+    delivery.only = Some(["b".to_owned()].into());
+    catalogue.save(id, delivery.clone()).unwrap();
+    assert_eq!(reader.delivery(id).unwrap().unwrap().delivery, delivery);
+    catalogue.keep_note(id, "P1.PDS", "{\"upload\":\"x\"}").unwrap();
+    assert_eq!(reader.note(id, "P1.PDS").unwrap().as_deref(), Some("{\"upload\":\"x\"}"));
+    delivery.handle(at(3), DeliveryInput::Recorded, &rules);
+    catalogue.save(id, delivery.clone()).unwrap();
+    assert_eq!(reader.note(id, "P1.PDS").unwrap(), None);
+    assert_eq!(reader.open_deliveries("a").unwrap(), []);
+    let whats: Vec<String> =
+        reader.events(id).unwrap().into_iter().map(|event| event.what).collect();
+    assert_eq!(whats, ["sending", "waiting", "sending", "placed", "placed", "accepted"]);
+    // Sent again, it has another number.
+    delivery.handle(at(4), DeliveryInput::Ordered(DeliveryOrder::Again), &rules);
+    assert_eq!(catalogue.renew(id, delivery).unwrap(), 2);
+    let counts = reader.counts().unwrap();
+    assert_eq!((counts.len(), counts[0].state, counts[0].count), (1, DeliveryState::Waiting, 1));
+}
+
+#[test]
+fn deliveries_are_listed_by_destination_state_and_item() {
+    let (_folder, catalogue) = fresh();
+    for number in 0..20 {
+        catalogue.publish(item(number), vec![offer("a"), offer("b")], at(1)).unwrap();
+    }
+    let reader = catalogue.reader().unwrap();
+    let ids = |query: DeliveryQuery| -> Vec<u64> {
+        reader.deliveries(&query).unwrap().iter().map(|(row, _)| row.id).collect()
+    };
+    let limit = 4;
+    let of_b = DeliveryQuery { destination: Some("b".to_owned()), limit, ..Default::default() };
+    assert_eq!(ids(of_b.clone()), [40, 38, 36, 34]);
+    assert_eq!(ids(DeliveryQuery { before: Some(34), ..of_b.clone() }), [32, 30, 28, 26]);
+    assert!(ids(DeliveryQuery { state: Some(DeliveryState::Failed), ..of_b }).is_empty());
+    let of_item = DeliveryQuery { item: Some("P3".to_owned()), limit, ..Default::default() };
+    assert_eq!(ids(of_item), [8, 7]);
+}
+
+#[test]
+fn pages_neither_lose_nor_repeat_items_while_others_come() {
+    let (_folder, catalogue) = fresh();
+    (100..200).for_each(|number| drop(catalogue.publish(item(number), Vec::new(), at(1)).unwrap()));
+    let reader = catalogue.reader().unwrap();
+    let (mut seen, mut after, mut further) = (Vec::new(), None, 0);
+    loop {
+        let page = reader.search(&ItemQuery { filter: None, after, limit: 7 }).unwrap();
+        seen.extend(page.items.iter().map(|row| row.item.name.clone()));
+        // Newer ones come meanwhile, and such of a time that was passed.
+        drop(catalogue.publish(item(300 + further), Vec::new(), at(1)).unwrap());
+        drop(catalogue.publish(item(90 - further), Vec::new(), at(1)).unwrap());
+        further += 1;
+        let Some(next) = page.next else { break };
+        assert_eq!(next.to_string().parse::<PageToken>(), Ok(next));
+        after = Some(next);
+    }
+    let wanted: Vec<String> = (100..200).rev().map(|number| format!("P{number}")).collect();
+    let of_before: Vec<String> =
+        seen.iter().filter(|name| wanted.contains(name)).cloned().collect();
+    let unique: std::collections::BTreeSet<&String> = seen.iter().collect();
+    assert_eq!(unique.len(), seen.len(), "none twice");
+    assert_eq!(of_before.len(), 100, "none lost");
+    assert!("12".parse::<PageToken>().is_err());
+}
+
+#[test]
+fn several_threads_write_in_few_transactions() {
+    let (_folder, catalogue) = fresh();
+    std::thread::scope(|scope| {
+        for thread in 0..8u32 {
+            let catalogue = &catalogue;
+            scope.spawn(move || {
+                for number in 0..25 {
+                    let offers = vec![offer(&format!("d{thread}"))];
+                    catalogue.publish(item(thread * 100 + number), offers, at(1)).unwrap();
+                }
+            });
+        }
+    });
+    let reader = catalogue.reader().unwrap();
+    assert_eq!(reader.counts().unwrap().iter().map(|one| one.count).sum::<u64>(), 200);
+    assert_eq!(reader.open_deliveries("d3").unwrap().len(), 25);
+}
+
+#[test]
+fn a_file_of_a_later_version_and_one_that_is_damaged_are_refused_with_what_to_do() {
+    let (folder, catalogue) = fresh();
+    (0..50).for_each(|number| drop(catalogue.publish(item(number), Vec::new(), at(1)).unwrap()));
+    drop(catalogue);
+    let path = folder.path().join("catalogue.db");
+    let later = folder.path().join("later.db");
+    std::fs::copy(&path, &later).unwrap();
+    Connection::open(&later).unwrap().pragma_update(None, "user_version", 9).unwrap();
+    let error = Catalogue::open(&later).unwrap_err().to_string();
+    assert!(error.contains("has version 9, this program reads 1"), "{error}");
+    let text = folder.path().join("text.db");
+    std::fs::write(&text, "this is no database, but it is longer than a header is\n".repeat(40))
+        .unwrap();
+    let error = Catalogue::open(&text).unwrap_err().to_string();
+    assert!(error.contains("the catalogue is damaged"), "{error}");
+    let error = Catalogue::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("unable to open"), "{error}");
+}
+
+#[test]
+fn a_full_disk_refuses_what_it_has_no_room_for_and_nothing_else() {
+    let (_folder, catalogue) = fresh();
+    catalogue.publish(item(1), Vec::new(), at(1)).unwrap();
+    catalogue.write(|connection| connection.pragma_update(None, "max_page_count", 60)).unwrap();
+    let mut published = 0;
+    let error = loop {
+        match catalogue.publish(item(1_000 + published), vec![offer("a")], at(1)) {
+            Ok(_) => published += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, CatalogueError::Full { .. }), "{error}");
+    let reader = catalogue.reader().unwrap();
+    assert_eq!(reader.open_deliveries("a").unwrap().len() as u32, published);
+    catalogue.write(|connection| connection.pragma_update(None, "max_page_count", 6_000)).unwrap();
+    catalogue.publish(item(9_999), vec![offer("a")], at(1)).unwrap();
+}
+
+#[test]
+fn nothing_in_a_filter_is_taken_for_sql() {
+    let (_folder, catalogue) = fresh();
+    (0..10).for_each(|number| drop(catalogue.publish(item(number), Vec::new(), at(1)).unwrap()));
+    let reader = catalogue.reader().unwrap();
+    for text in [
+        "mission = '''; DROP TABLE item; --'",
+        "product LIKE '%'' OR 1=1 --'",
+        "station = '\"]'') OR 1 --'",
+        "station IN ('a\"', '],[')",
+    ] {
+        let filter: Filter = text.parse().unwrap();
+        let page = reader.search(&ItemQuery { filter: Some(filter), after: None, limit: 10 });
+        assert_eq!(page.unwrap().items.len(), 0, "{text}");
+    }
+    assert_eq!(
+        reader.search(&ItemQuery { filter: None, after: None, limit: 99 }).unwrap().items.len(),
+        10
+    );
+}
+
+/// The words of filters that take some of the items.
+fn term() -> impl Strategy<Value = String> {
+    proptest::sample::select(vec![
+        "mission = 'aqua'",
+        "mission <> 'aqua'",
+        "mission > 'a'",
+        "kind IN ('session', 'time')",
+        "station = 'inuvik'",
+        "station <> 'svalbard-1'",
+        "station IS NULL",
+        "station LIKE 'mc%'",
+        "apid = 813",
+        "apid BETWEEN 801 AND 820",
+        "apid IN (800, 826)",
+        "apid IS NULL",
+        "product LIKE 'viirs*%'",
+        "product LIKE '%[a]'",
+        "product LIKE 'x?_'",
+        "product LIKE '100\\%'",
+        "product LIKE 'VIIRS%'",
+        "version >= 2",
+        "size > 100.5",
+        "missing = 0",
+        "state = 'removed'",
+        "collection = 'aqua-modis'",
+        "id LIKE 'P1_'",
+        "start_datetime IS NULL",
+        "end_datetime > TIMESTAMP('2026-11-23T00:05:00Z')",
+        "start_datetime < TIMESTAMP('2026-11-23T00:05:00Z')",
+        "T_AFTER(published, TIMESTAMP('2026-11-23T00:16:50Z'))",
+        "TRUE",
+        "FALSE",
+    ])
+    .prop_map(str::to_owned)
+}
+
+fn filter() -> impl Strategy<Value = String> {
+    term().prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(one, two)| format!("({one}) AND ({two})")),
+            (inner.clone(), inner.clone()).prop_map(|(one, two)| format!("({one}) OR ({two})")),
+            inner.prop_map(|inner| format!("NOT ({inner})")),
+        ]
+    })
+}
+
+#[test]
+fn a_filter_means_the_same_in_sql_as_in_memory() {
+    let (_folder, catalogue) = fresh();
+    let items: Vec<Item> = (0..150).map(item).collect();
+    for item in &items {
+        catalogue.publish(item.clone(), Vec::new(), at(1)).unwrap();
+    }
+    let reader = catalogue.reader().unwrap();
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(400));
+    runner
+        .run(&filter(), |text| {
+            let filter: Filter = text.parse().unwrap();
+            let mut wanted: Vec<&str> = items
+                .iter()
+                .filter(|item| filter.takes(item))
+                .map(|item| item.name.as_str())
+                .collect();
+            let page = reader
+                .search(&ItemQuery { filter: Some(filter.clone()), after: None, limit: 1_000 })
+                .map_err(|error| TestCaseError::fail(error.to_string()))?;
+            let mut found: Vec<&str> =
+                page.items.iter().map(|row| row.item.name.as_str()).collect();
+            wanted.sort_unstable();
+            found.sort_unstable();
+            prop_assert_eq!(found, wanted, "{}", text);
+            Ok(())
+        })
+        .unwrap();
+}

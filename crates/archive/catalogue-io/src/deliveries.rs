@@ -1,0 +1,364 @@
+//! Deliveries as rows.
+
+use crate::items::{self, ItemRow};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use skyhaul_dispatch::{Delivery, DeliveryState, Proof};
+use skyhaul_units::Utc;
+
+/// A delivery that an item begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryOffer {
+    /// The subscription that wants it.
+    pub subscription: String,
+    /// Where it goes.
+    pub destination: String,
+    /// By when it should be there.
+    pub deadline: Option<Utc>,
+}
+
+/// A delivery with its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryRow {
+    /// Its number in this catalogue.
+    pub id: u64,
+    /// The number of its item.
+    pub item: u64,
+    /// The subscription that wants it.
+    pub subscription: String,
+    /// Where it goes.
+    pub destination: String,
+    /// Counts the deliveries to the destination: delivery records and notices name it.
+    pub sequence: u32,
+    /// By when it should be there.
+    pub deadline: Option<Utc>,
+    /// What became of it.
+    pub delivery: Delivery,
+}
+
+/// Which deliveries are listed. Newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveryQuery {
+    /// Of this destination.
+    pub destination: Option<String>,
+    /// In this state.
+    pub state: Option<DeliveryState>,
+    /// Of the item of this name, in any version.
+    pub item: Option<String>,
+    /// Older than the delivery of this number.
+    pub before: Option<u64>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// How many deliveries of a destination are in a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DestinationCount {
+    /// The destination.
+    pub destination: String,
+    /// The state.
+    pub state: DeliveryState,
+    /// How many.
+    pub count: u64,
+}
+
+/// Numbers of states in the file. They never change.
+const STATES: [(DeliveryState, i64); 11] = [
+    (DeliveryState::Waiting, 0),
+    (DeliveryState::Held, 1),
+    (DeliveryState::Sending, 2),
+    (DeliveryState::Placed, 3),
+    (DeliveryState::Recorded, 4),
+    (DeliveryState::Accepted, 5),
+    (DeliveryState::Refused, 6),
+    (DeliveryState::Unanswered, 7),
+    (DeliveryState::Failed, 8),
+    (DeliveryState::Replaced, 9),
+    (DeliveryState::Cancelled, 10),
+];
+/// The last number of a state that is not settled.
+const LAST_OPEN: i64 = 4;
+/// Numbers of proofs in the file. They never change.
+const PROOFS: [(Proof, i64); 5] = [
+    (Proof::Size, 0),
+    (Proof::Digest, 1),
+    (Proof::ReadBack, 2),
+    (Proof::Receipt, 3),
+    (Proof::Notice, 4),
+];
+
+fn number_of<T: PartialEq + Copy>(table: &[(T, i64)], value: T) -> i64 {
+    table.iter().find(|(entry, _)| *entry == value).map_or(0, |(_, number)| *number)
+}
+
+fn of_number<T: Copy>(table: &[(T, i64)], number: i64) -> Option<T> {
+    table.iter().find(|(_, entry)| *entry == number).map(|(value, _)| *value)
+}
+
+/// The number of a name in a table of names; it is added if it is not there.
+fn named(connection: &Connection, table: &str, name: &str) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached(&format!("INSERT OR IGNORE INTO {table}(name) VALUES(?1)"))?
+        .execute([name])?;
+    connection
+        .prepare_cached(&format!("SELECT id FROM {table} WHERE name = ?1"))?
+        .query_row([name], |row| row.get(0))
+}
+
+/// The next number of a delivery to the destination.
+fn next_sequence(connection: &Connection, destination: i64) -> rusqlite::Result<u32> {
+    connection
+        .prepare_cached(
+            "UPDATE destination SET sequence = sequence + 1 WHERE id = ?1 RETURNING sequence",
+        )?
+        .query_row([destination], |row| row.get(0))
+}
+
+/// Adds a delivery; none where the item is offered to the destination for the subscription already.
+pub fn offer(
+    connection: &Connection,
+    item: u64,
+    offer: &DeliveryOffer,
+    now: Utc,
+) -> rusqlite::Result<Option<u64>> {
+    let destination = named(connection, "destination", &offer.destination)?;
+    let subscription = named(connection, "subscription", &offer.subscription)?;
+    let there = connection
+        .prepare_cached(
+            "SELECT 1 FROM delivery WHERE item = ?1 AND destination = ?2 AND subscription = ?3",
+        )?
+        .exists(params![item.cast_signed(), destination, subscription])?;
+    if there {
+        return Ok(None);
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO delivery(item, subscription, destination, sequence, state, since, \
+             attempts, failures, deadline) VALUES(?1,?2,?3,?4,0,?5,0,0,?6)",
+        )?
+        .execute(params![
+            item.cast_signed(),
+            subscription,
+            destination,
+            next_sequence(connection, destination)?,
+            now.as_micros(),
+            offer.deadline.map(Utc::as_micros),
+        ])?;
+    Ok(Some(connection.last_insert_rowid().cast_unsigned()))
+}
+
+/// Writes what became of a delivery. The notes of its files are of no use once it is settled.
+pub fn save(connection: &Connection, id: u64, delivery: &Delivery) -> rusqlite::Result<()> {
+    let only = delivery.only.as_ref().map(|names| serde_json::json!(names).to_string());
+    connection
+        .prepare_cached(
+            "UPDATE delivery SET state = ?2, since = ?3, attempts = ?4, failures = ?5, \
+             failing_since = ?6, next = ?7, only = ?8, proof = ?9, reason = ?10 WHERE id = ?1",
+        )?
+        .execute(params![
+            id.cast_signed(),
+            number_of(&STATES, delivery.state),
+            delivery.since.as_micros(),
+            delivery.attempts,
+            delivery.failures,
+            delivery.failing_since.map(Utc::as_micros),
+            delivery.next.map(Utc::as_micros),
+            only,
+            delivery.proof.map(|proof| number_of(&PROOFS, proof)),
+            delivery.reason,
+        ])?;
+    if delivery.state.is_settled() || delivery.state.is_there() {
+        connection
+            .prepare_cached("DELETE FROM part WHERE delivery = ?1")?
+            .execute([id.cast_signed()])?;
+    }
+    Ok(())
+}
+
+/// Gives a delivery a new number, under which it is sent again.
+pub fn renumber(connection: &Connection, id: u64) -> rusqlite::Result<u32> {
+    let destination = connection
+        .prepare_cached("SELECT destination FROM delivery WHERE id = ?1")?
+        .query_row([id.cast_signed()], |row| row.get(0))?;
+    let sequence = next_sequence(connection, destination)?;
+    connection
+        .prepare_cached("UPDATE delivery SET sequence = ?2 WHERE id = ?1")?
+        .execute(params![id.cast_signed(), sequence])?;
+    Ok(sequence)
+}
+
+/// Keeps the note by which a file's transfer goes on.
+pub fn keep_note(connection: &Connection, id: u64, file: &str, note: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO part(delivery, file, note) VALUES(?1,?2,?3)")?
+        .execute(params![id.cast_signed(), file, note])
+        .map(drop)
+}
+
+/// The note of a file's transfer.
+pub fn note(connection: &Connection, id: u64, file: &str) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT note FROM part WHERE delivery = ?1 AND file = ?2")?
+        .query_row(params![id.cast_signed(), file], |row| row.get(0))
+        .optional()
+}
+
+const COLUMNS: &str = "delivery.id, delivery.item, subscription.name, destination.name, \
+                       delivery.sequence, delivery.deadline, delivery.state, delivery.since, \
+                       delivery.attempts, delivery.failures, delivery.failing_since, \
+                       delivery.next, delivery.only, delivery.proof, delivery.reason";
+const JOINS: &str = "delivery JOIN destination ON destination.id = delivery.destination \
+                     JOIN subscription ON subscription.id = delivery.subscription";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
+    let time = |micros: Option<i64>| micros.map(Utc::from_micros);
+    let only: Option<String> = row.get(12)?;
+    let proof: Option<i64> = row.get(13)?;
+    Ok(DeliveryRow {
+        id: row.get::<_, i64>(0)?.cast_unsigned(),
+        item: row.get::<_, i64>(1)?.cast_unsigned(),
+        subscription: row.get(2)?,
+        destination: row.get(3)?,
+        sequence: row.get(4)?,
+        deadline: time(row.get(5)?),
+        delivery: Delivery {
+            state: of_number(&STATES, row.get(6)?).unwrap_or(DeliveryState::Waiting),
+            since: Utc::from_micros(row.get(7)?),
+            attempts: row.get(8)?,
+            failures: row.get(9)?,
+            failing_since: time(row.get(10)?),
+            next: time(row.get(11)?),
+            only: only.and_then(|only| serde_json::from_str(&only).ok()),
+            proof: proof.and_then(|proof| of_number(&PROOFS, proof)),
+            reason: row.get(14)?,
+        },
+    })
+}
+
+/// A delivery.
+pub fn get(connection: &Connection, id: u64) -> rusqlite::Result<Option<DeliveryRow>> {
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM {JOINS} WHERE delivery.id = ?1"))?
+        .query_row([id.cast_signed()], read)
+        .optional()
+}
+
+/// The deliveries of a destination that are not settled, oldest first.
+pub fn open_of(connection: &Connection, destination: &str) -> rusqlite::Result<Vec<DeliveryRow>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM {JOINS} WHERE destination.name = ?1 AND delivery.state <= \
+             {LAST_OPEN} ORDER BY delivery.id"
+        ))?
+        .query_map([destination], read)?
+        .collect()
+}
+
+/// The deliveries of a destination that a notice may be about: those that were sent, newest first.
+pub fn sent_of(connection: &Connection, destination: &str) -> rusqlite::Result<Vec<DeliveryRow>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM {JOINS} WHERE destination.name = ?1 AND delivery.attempts > 0 \
+             ORDER BY delivery.id DESC LIMIT {SENT_MAX}"
+        ))?
+        .query_map([destination], read)?
+        .collect()
+}
+
+/// As many sent deliveries are looked through for a notice: a month of 1,000 a day.
+const SENT_MAX: usize = 30_000;
+
+/// A page of deliveries with their items, newest first.
+pub fn list(
+    connection: &Connection,
+    query: &DeliveryQuery,
+) -> rusqlite::Result<Vec<(DeliveryRow, ItemRow)>> {
+    let (mut conditions, mut values) = (vec!["1".to_owned()], Vec::<rusqlite::types::Value>::new());
+    if let Some(destination) = &query.destination {
+        conditions.push("destination.name = ?".to_owned());
+        values.push(destination.clone().into());
+    }
+    if let Some(state) = query.state {
+        conditions.push("delivery.state = ?".to_owned());
+        values.push(number_of(&STATES, state).into());
+    }
+    if let Some(item) = &query.item {
+        conditions.push("delivery.item IN (SELECT id FROM item WHERE name = ?)".to_owned());
+        values.push(item.clone().into());
+    }
+    if let Some(before) = query.before {
+        conditions.push("delivery.id < ?".to_owned());
+        values.push(before.cast_signed().into());
+    }
+    values.push(i64::try_from(query.limit).unwrap_or(i64::MAX).into());
+    let sql = format!(
+        "SELECT {COLUMNS} FROM {JOINS} WHERE {} ORDER BY delivery.id DESC LIMIT ?",
+        conditions.join(" AND ")
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let rows: Vec<DeliveryRow> =
+        statement.query_map(rusqlite::params_from_iter(values), read)?.collect::<Result<_, _>>()?;
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows {
+        if let Some(item) = items::get(connection, row.item)? {
+            found.push((row, item));
+        }
+    }
+    Ok(found)
+}
+
+/// How many deliveries of each destination are in each state.
+pub fn counts(connection: &Connection) -> rusqlite::Result<Vec<DestinationCount>> {
+    connection
+        .prepare_cached(
+            "SELECT destination.name, state, count(*) FROM delivery JOIN destination ON \
+             destination.id = delivery.destination GROUP BY destination, state ORDER BY 1, 2",
+        )?
+        .query_map([], |row| {
+            Ok(DestinationCount {
+                destination: row.get(0)?,
+                state: of_number(&STATES, row.get(1)?).unwrap_or(DeliveryState::Waiting),
+                count: row.get::<_, i64>(2)?.cast_unsigned(),
+            })
+        })?
+        .collect()
+}
+
+/// The deliveries of earlier versions of an item that were not begun, to the destinations of one
+/// subscription.
+pub fn superseded(
+    connection: &Connection,
+    item: u64,
+    subscription: &str,
+) -> rusqlite::Result<Vec<DeliveryRow>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM {JOINS} JOIN item AS older ON older.id = delivery.item \
+             JOIN item AS newer ON newer.name = older.name AND newer.version > older.version \
+             WHERE newer.id = ?1 AND subscription.name = ?2 AND delivery.state <= 1 \
+             AND delivery.attempts = 0"
+        ))?
+        .query_map(params![item.cast_signed(), subscription], read)?
+        .collect()
+}
+
+/// What the destination was found to be able to do.
+pub fn abilities(connection: &Connection, destination: &str) -> rusqlite::Result<Option<String>> {
+    let found: Option<Option<String>> = connection
+        .prepare_cached("SELECT abilities FROM destination WHERE name = ?1")?
+        .query_row([destination], |row| row.get(0))
+        .optional()?;
+    Ok(found.flatten())
+}
+
+/// Keeps that.
+pub fn keep_abilities(
+    connection: &Connection,
+    destination: &str,
+    abilities: &str,
+) -> rusqlite::Result<()> {
+    let id = named(connection, "destination", destination)?;
+    connection
+        .prepare_cached("UPDATE destination SET abilities = ?2 WHERE id = ?1")?
+        .execute(params![id, abilities])
+        .map(drop)
+}

@@ -1,0 +1,25 @@
+//! The catalogue of a node in SQLite: items, their files, deliveries and what happened to them.
+//!
+//! [`Catalogue`] is one file. One thread writes it: what waits is written in one transaction, which
+//! is on the disk before any of the callers goes on (WAL, `synchronous=FULL`). Each
+//! [`CatalogueReader`] has a connection of its own, and waits for no writer.
+//!
+//! A file of an earlier version is migrated when it is opened, and kept beside the new one until
+//! that has succeeded. One of a later version, and one that is damaged, is refused with what to do.
+
+mod catalogue;
+mod deliveries;
+mod error;
+mod events;
+mod items;
+mod reader;
+mod schema;
+mod search;
+
+pub use catalogue::{Catalogue, Published};
+pub use deliveries::{DeliveryOffer, DeliveryQuery, DeliveryRow, DestinationCount};
+pub use error::CatalogueError;
+pub use events::CatalogueEvent;
+pub use items::ItemRow;
+pub use reader::CatalogueReader;
+pub use search::{ItemPage, ItemQuery, PageToken};

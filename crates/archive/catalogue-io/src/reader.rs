@@ -1,0 +1,150 @@
+//! Reading a catalogue, beside the one who writes.
+
+use crate::deliveries::{self, DeliveryQuery, DeliveryRow, DestinationCount};
+use crate::error::CatalogueError;
+use crate::events::{self, CatalogueEvent};
+use crate::items::{self, ItemRow};
+use crate::schema;
+use crate::search::{self, ItemPage, ItemQuery};
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// A connection that reads. It sees everything that was written before it is asked.
+#[derive(Debug)]
+pub struct CatalogueReader {
+    path: PathBuf,
+    connection: Connection,
+    opened: Instant,
+    /// When the question that is asked is given up, in seconds since it was opened.
+    until: Arc<AtomicU64>,
+}
+
+/// A search may take so many seconds.
+pub(crate) const PATIENCE_S: u64 = 10;
+/// Instructions of SQLite's machine between two looks at the clock.
+const STEPS: i32 = 100_000;
+
+impl CatalogueReader {
+    /// Opens the file of a catalogue.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn open(path: &Path) -> Result<Self, CatalogueError> {
+        let mut connection = schema::open_reader(path)?;
+        let (opened, until) = (Instant::now(), Arc::new(AtomicU64::new(u64::MAX)));
+        let limit = Arc::clone(&until);
+        connection
+            .progress_handler(
+                STEPS,
+                Some(move || opened.elapsed().as_secs() > limit.load(Ordering::Relaxed)),
+            )
+            .map_err(|error| CatalogueError::of(path, &error))?;
+        Ok(Self { path: path.to_owned(), connection, opened, until })
+    }
+
+    fn ask<T>(
+        &self,
+        ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, CatalogueError> {
+        self.until.store(self.opened.elapsed().as_secs() + PATIENCE_S, Ordering::Relaxed);
+        ask(&self.connection).map_err(|error| CatalogueError::of(&self.path, &error))
+    }
+
+    /// A page of items.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn search(&self, query: &ItemQuery) -> Result<ItemPage, CatalogueError> {
+        self.ask(|connection| search::search(connection, query))
+    }
+
+    /// An item by its number.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn item(&self, id: u64) -> Result<Option<ItemRow>, CatalogueError> {
+        self.ask(|connection| items::get(connection, id))
+    }
+
+    /// A delivery by its number.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn delivery(&self, id: u64) -> Result<Option<DeliveryRow>, CatalogueError> {
+        self.ask(|connection| deliveries::get(connection, id))
+    }
+
+    /// Deliveries with their items, newest first.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn deliveries(
+        &self,
+        query: &DeliveryQuery,
+    ) -> Result<Vec<(DeliveryRow, ItemRow)>, CatalogueError> {
+        self.ask(|connection| deliveries::list(connection, query))
+    }
+
+    /// The deliveries of a destination that are not settled, oldest first.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn open_deliveries(&self, destination: &str) -> Result<Vec<DeliveryRow>, CatalogueError> {
+        self.ask(|connection| deliveries::open_of(connection, destination))
+    }
+
+    /// The deliveries of a destination that a notice may be about, newest first.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn sent_deliveries(&self, destination: &str) -> Result<Vec<DeliveryRow>, CatalogueError> {
+        self.ask(|connection| deliveries::sent_of(connection, destination))
+    }
+
+    /// The deliveries of earlier versions of an item that were not begun for a subscription.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn superseded(
+        &self,
+        item: u64,
+        subscription: &str,
+    ) -> Result<Vec<DeliveryRow>, CatalogueError> {
+        self.ask(|connection| deliveries::superseded(connection, item, subscription))
+    }
+
+    /// How many deliveries of each destination are in each state.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn counts(&self) -> Result<Vec<DestinationCount>, CatalogueError> {
+        self.ask(deliveries::counts)
+    }
+
+    /// The note by which the transfer of a delivery's file goes on.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn note(&self, delivery: u64, file: &str) -> Result<Option<String>, CatalogueError> {
+        self.ask(|connection| deliveries::note(connection, delivery, file))
+    }
+
+    /// What a destination was found to be able to do.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn abilities(&self, destination: &str) -> Result<Option<String>, CatalogueError> {
+        self.ask(|connection| deliveries::abilities(connection, destination))
+    }
+
+    /// What happened to a delivery, oldest first.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn events(&self, delivery: u64) -> Result<Vec<CatalogueEvent>, CatalogueError> {
+        self.ask(|connection| events::of_delivery(connection, delivery))
+    }
+}

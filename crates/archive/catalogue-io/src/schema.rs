@@ -1,0 +1,149 @@
+//! The tables, and how files of earlier versions become this one.
+//!
+//! Times are microseconds since 1970, UTC. Lists of a property stand with a comma before and behind
+//! each entry. Numbers of states and proofs are those of [`crate::deliveries`]; they never change
+//! their meaning.
+
+use crate::error::CatalogueError;
+use rusqlite::{Connection, OpenFlags};
+use std::fs;
+use std::path::Path;
+
+/// The version of the tables (`PRAGMA user_version`).
+pub const VERSION: u32 = 1;
+
+/// What makes version `n + 1` of `n`.
+const STEPS: [&str; VERSION as usize] = ["
+CREATE TABLE item(
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    form TEXT NOT NULL,
+    mission TEXT NOT NULL,
+    product TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    stations TEXT NOT NULL,
+    apids TEXT NOT NULL,
+    first INTEGER,
+    last INTEGER,
+    published INTEGER NOT NULL,
+    packets INTEGER NOT NULL,
+    missing INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    state TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX item_name ON item(name, version);
+CREATE INDEX item_page ON item(published, id);
+CREATE INDEX item_collection ON item(mission, product, published, id);
+CREATE TABLE file(
+    item INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    sha256 BLOB NOT NULL,
+    md5 BLOB,
+    cksum INTEGER,
+    is_metadata INTEGER NOT NULL,
+    PRIMARY KEY(item, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE destination(
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    sequence INTEGER NOT NULL DEFAULT 0,
+    abilities TEXT
+) STRICT;
+CREATE TABLE subscription(
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE delivery(
+    id INTEGER PRIMARY KEY,
+    item INTEGER NOT NULL,
+    subscription INTEGER NOT NULL,
+    destination INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    failing_since INTEGER,
+    next INTEGER,
+    deadline INTEGER,
+    only TEXT,
+    proof INTEGER,
+    reason TEXT
+) STRICT;
+CREATE UNIQUE INDEX delivery_item ON delivery(item, destination, subscription);
+CREATE INDEX delivery_state ON delivery(destination, state, id);
+CREATE TABLE part(
+    delivery INTEGER NOT NULL,
+    file TEXT NOT NULL,
+    note TEXT NOT NULL,
+    PRIMARY KEY(delivery, file)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE event(
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    item INTEGER,
+    delivery INTEGER,
+    what TEXT NOT NULL,
+    text TEXT NOT NULL
+) STRICT;
+CREATE INDEX event_delivery ON event(delivery, n) WHERE delivery IS NOT NULL;
+"];
+
+/// Opens the file for writing, makes it if it is missing, and migrates it if it is of an earlier
+/// version.
+pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
+    let error = |error: rusqlite::Error| CatalogueError::of(path, &error);
+    let mut connection = Connection::open(path).map_err(error)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(error)?;
+    // The first reading of the file: what is no database is found here.
+    let found: u32 =
+        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(error)?;
+    if found > VERSION {
+        return Err(CatalogueError::Later { path: path.to_owned(), found, known: VERSION });
+    }
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(error)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(error)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(error)?;
+    check(path, &connection)?;
+    if found == VERSION {
+        return Ok(connection);
+    }
+    let former = path.with_extension(format!("version-{found}"));
+    if found > 0 {
+        let to = former.to_string_lossy().into_owned();
+        connection.execute("VACUUM INTO ?1", [to]).map_err(error)?;
+    }
+    let transaction = connection.transaction().map_err(error)?;
+    for step in &STEPS[found as usize..] {
+        transaction.execute_batch(step).map_err(error)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION).map_err(error)?;
+    transaction.commit().map_err(error)?;
+    // The former file is not needed any more; if it stays, it harms nothing.
+    let _ = fs::remove_file(former);
+    Ok(connection)
+}
+
+/// Whether the pages that lead to all others can be read. The whole file would take minutes.
+fn check(path: &Path, connection: &Connection) -> Result<(), CatalogueError> {
+    let all = connection
+        .prepare("SELECT count(*) FROM sqlite_schema")
+        .and_then(|mut all| all.query_row([], |row| row.get::<_, i64>(0)));
+    all.map(drop).map_err(|error| CatalogueError::of(path, &error))
+}
+
+/// Opens the file for reading.
+pub fn open_reader(path: &Path) -> Result<Connection, CatalogueError> {
+    let error = |error: rusqlite::Error| CatalogueError::of(path, &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(error)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(error)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(error)?;
+    Ok(connection)
+}
+
+/// The page cache of a connection: 16 MiB. A node has a writer and a few readers.
+const CACHE_KIB: i64 = 16 << 10;

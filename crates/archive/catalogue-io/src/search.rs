@@ -1,0 +1,210 @@
+//! Searching items: filters as SQL, and pages that neither lose nor repeat items while others come.
+
+use crate::items::{self, ItemRow};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+use skyhaul_catalogue::{Filter, LikePart, Property, PropertyType, PropertyValue};
+use skyhaul_units::Utc;
+
+/// What is searched for. Newest first.
+#[derive(Debug, Clone)]
+pub struct ItemQuery {
+    /// Items that it takes; none takes all.
+    pub filter: Option<Filter>,
+    /// Behind this item.
+    pub after: Option<PageToken>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// The last item of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageToken {
+    /// When it was published.
+    pub published: Utc,
+    /// Its number.
+    pub id: u64,
+}
+
+/// A page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemPage {
+    /// The items.
+    pub items: Vec<ItemRow>,
+    /// Where the next page begins; none behind the last one.
+    pub next: Option<PageToken>,
+}
+
+impl core::fmt::Display for PageToken {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}-{}", self.published.as_micros(), self.id)
+    }
+}
+
+impl core::str::FromStr for PageToken {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text
+            .rsplit_once('-')
+            .and_then(|(published, id)| Some((published.parse().ok()?, id.parse::<u64>().ok()?)));
+        let refuse = || format!("`{text}` is no place in a list; take one from an earlier page");
+        let (published, id) = parts.ok_or_else(refuse)?;
+        Ok(Self { published: Utc::from_micros(published), id })
+    }
+}
+
+/// A page of items, with their files.
+pub fn search(connection: &Connection, query: &ItemQuery) -> rusqlite::Result<ItemPage> {
+    let mut clause = Clause::default();
+    match &query.filter {
+        Some(filter) => clause.filter(filter),
+        None => clause.sql.push('1'),
+    }
+    if let Some(after) = query.after {
+        clause.sql = format!("({}) AND (published, id) < (?, ?)", clause.sql);
+        clause.values.push(Value::Integer(after.published.as_micros()));
+        clause.values.push(Value::Integer(after.id.cast_signed()));
+    }
+    clause.values.push(Value::Integer(i64::try_from(query.limit + 1).unwrap_or(i64::MAX)));
+    let sql = format!(
+        "SELECT {} FROM item WHERE {} ORDER BY published DESC, id DESC LIMIT ?",
+        items::COLUMNS,
+        clause.sql
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut found: Vec<ItemRow> = statement
+        .query_map(params_from_iter(clause.values), items::read)?
+        .collect::<Result<_, _>>()?;
+    let has_more = found.len() > query.limit;
+    found.truncate(query.limit);
+    for row in &mut found {
+        row.item.files = items::files(connection, row.id)?;
+    }
+    let last = found.last().filter(|_| has_more);
+    let next = last.map(|row| PageToken { published: row.item.published, id: row.id });
+    Ok(ItemPage { items: found, next })
+}
+
+/// A condition in SQL, with its values.
+#[derive(Debug, Default)]
+pub struct Clause {
+    pub sql: String,
+    pub values: Vec<Value>,
+}
+
+impl Clause {
+    /// Adds a filter. Values go beside the text, never into it.
+    pub fn filter(&mut self, filter: &Filter) {
+        match filter {
+            Filter::Always(holds) => self.sql.push(if *holds { '1' } else { '0' }),
+            Filter::And(all) => self.joined(all, " AND "),
+            Filter::Or(any) => self.joined(any, " OR "),
+            Filter::Not(inner) => {
+                self.sql.push_str("NOT (");
+                self.filter(inner);
+                self.sql.push(')');
+            }
+            Filter::IsNull(property) if property.is_list() => {
+                self.sql.push_str(&format!("{} = ''", column(*property)));
+            }
+            Filter::IsNull(property) => {
+                self.sql.push_str(&format!("{} IS NULL", column(*property)));
+            }
+            Filter::Compare(property, op, value) => {
+                self.each(*property, |clause, column| {
+                    clause.sql.push_str(&format!("{column} {} ?", op.sign()));
+                    clause.values.push(bound(value));
+                });
+            }
+            Filter::In(property, values) => self.each(*property, |clause, column| {
+                let marks = vec!["?"; values.len()].join(",");
+                clause.sql.push_str(&format!("{column} IN ({marks})"));
+                clause.values.extend(values.iter().map(bound));
+            }),
+            Filter::Like(property, like) => self.each(*property, |clause, column| {
+                clause.sql.push_str(&format!("{column} GLOB ?"));
+                clause.values.push(Value::Text(glob(&like.parts())));
+            }),
+        }
+    }
+
+    fn joined(&mut self, filters: &[Filter], word: &str) {
+        self.sql.push('(');
+        for (place, filter) in filters.iter().enumerate() {
+            if place > 0 {
+                self.sql.push_str(word);
+            }
+            self.filter(filter);
+        }
+        self.sql.push(')');
+    }
+
+    /// A condition on the value of a column, or on any entry of a list; not known where there is
+    /// none.
+    fn each(&mut self, property: Property, condition: impl FnOnce(&mut Self, &str)) {
+        let column = column(property);
+        if !property.is_list() {
+            return condition(self, column);
+        }
+        // The list as JSON: entries are names and numbers, which need no escapes.
+        let (json, entry) = match property.of_type() {
+            PropertyType::Number => (format!("'[' || trim({column}, ',') || ']'"), "entry.value"),
+            _ => (
+                format!("'[\"' || replace(trim({column}, ','), ',', '\",\"') || '\"]'"),
+                "entry.value",
+            ),
+        };
+        self.sql.push_str(&format!(
+            "CASE {column} WHEN '' THEN NULL ELSE EXISTS(SELECT 1 FROM json_each({json}) AS entry \
+             WHERE "
+        ));
+        condition(self, entry);
+        self.sql.push_str(") END");
+    }
+}
+
+/// The column of a property.
+const fn column(property: Property) -> &'static str {
+    match property {
+        Property::Id => "name",
+        Property::Collection => "collection",
+        Property::Kind => "form",
+        Property::Mission => "mission",
+        Property::Station => "stations",
+        Property::Product => "product",
+        Property::Apid => "apids",
+        Property::Version => "version",
+        Property::Start => "first",
+        Property::End => "last",
+        Property::Published => "published",
+        Property::Size => "size",
+        Property::Missing => "missing",
+        Property::State => "state",
+    }
+}
+
+fn bound(value: &PropertyValue) -> Value {
+    match value {
+        PropertyValue::Text(text) => Value::Text(text.clone()),
+        PropertyValue::Number(number) => Value::Real(*number),
+        PropertyValue::Time(time) => Value::Integer(time.as_micros()),
+    }
+}
+
+/// A pattern as SQLite's `GLOB` has it, which tells capital letters from small ones.
+fn glob(parts: &[LikePart]) -> String {
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            LikePart::Any => text.push('*'),
+            LikePart::One => text.push('?'),
+            LikePart::Exactly(character) if "*?[".contains(*character) => {
+                text.push('[');
+                text.push(*character);
+                text.push(']');
+            }
+            LikePart::Exactly(character) => text.push(*character),
+        }
+    }
+    text
+}
