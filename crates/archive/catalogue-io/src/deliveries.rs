@@ -14,6 +14,8 @@ pub struct DeliveryOffer {
     pub destination: String,
     /// By when it should be there.
     pub deadline: Option<Utc>,
+    /// Not before this time.
+    pub begin: Option<Utc>,
 }
 
 /// A delivery with its number.
@@ -78,12 +80,13 @@ const STATES: [(DeliveryState, i64); 11] = [
 /// The last number of a state that is not settled.
 const LAST_OPEN: i64 = 4;
 /// Numbers of proofs in the file. They never change.
-const PROOFS: [(Proof, i64); 5] = [
+const PROOFS: [(Proof, i64); 6] = [
     (Proof::Size, 0),
     (Proof::Digest, 1),
     (Proof::ReadBack, 2),
     (Proof::Receipt, 3),
     (Proof::Notice, 4),
+    (Proof::Written, 5),
 ];
 
 fn number_of<T: PartialEq + Copy>(table: &[(T, i64)], value: T) -> i64 {
@@ -133,7 +136,7 @@ pub fn offer(
     connection
         .prepare_cached(
             "INSERT INTO delivery(item, subscription, destination, sequence, state, since, \
-             attempts, failures, deadline) VALUES(?1,?2,?3,?4,0,?5,0,0,?6)",
+             attempts, failures, deadline, next) VALUES(?1,?2,?3,?4,0,?5,0,0,?6,?7)",
         )?
         .execute(params![
             item.cast_signed(),
@@ -142,6 +145,7 @@ pub fn offer(
             next_sequence(connection, destination)?,
             now.as_micros(),
             offer.deadline.map(Utc::as_micros),
+            offer.begin.map(Utc::as_micros),
         ])?;
     Ok(Some(connection.last_insert_rowid().cast_unsigned()))
 }

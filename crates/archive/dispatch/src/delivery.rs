@@ -51,6 +51,8 @@ pub enum DeliveryState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
+    /// Every byte was written there, and was on its disk before the file got its name.
+    Written,
     /// The size there is that of the file.
     Size,
     /// The destination computed the digest, and it agrees.
@@ -70,7 +72,7 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// Since when.
     pub since: Utc,
-    /// How often its files were sent.
+    /// How often its files were placed.
     pub attempts: u32,
     /// Failures since the last success of any kind: the pause grows with them.
     pub failures: u32,
@@ -131,6 +133,20 @@ pub enum DeliveryOutput {
     Remind,
     /// The input does not fit the state; the delivery is unchanged.
     Unfitting,
+}
+
+impl Proof {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Size => "size",
+            Self::Digest => "digest",
+            Self::ReadBack => "read-back",
+            Self::Receipt => "receipt",
+            Self::Notice => "notice",
+        }
+    }
 }
 
 impl DeliveryState {
@@ -196,6 +212,12 @@ impl core::str::FromStr for DeliveryState {
 }
 
 impl Delivery {
+    /// Whether it was at the destination before, and its consumer wants it again: then what is there
+    /// under its names is its own, and is replaced.
+    pub const fn is_repeated(&self) -> bool {
+        matches!(self.state, DeliveryState::Waiting) && self.attempts > 0
+    }
+
     /// One that has not begun.
     pub const fn offered(now: Utc) -> Self {
         Self {
@@ -214,8 +236,7 @@ impl Delivery {
     /// Whether an attempt may begin. A time that lies farther ahead than any pause is from a clock
     /// that was set back, and does not count.
     pub fn is_due(&self, now: Utc, rules: &DeliveryRules) -> bool {
-        let is_ripe =
-            self.next.is_none_or(|next| next <= now || next > now + rules.retry.longest());
+        let is_ripe = self.next.is_none_or(|next| next <= now || next > now + rules.longest());
         matches!(
             self.state,
             DeliveryState::Waiting | DeliveryState::Sending | DeliveryState::Placed
@@ -238,10 +259,10 @@ impl Delivery {
         use DeliveryState as State;
         match (self.state, input) {
             (State::Waiting | State::Sending | State::Placed, DeliveryInput::Begin) => {
-                self.attempts += 1;
                 self.go(now, State::Sending)
             }
             (State::Sending, DeliveryInput::Placed(proof)) => {
+                self.attempts += 1;
                 (self.proof, self.failures, self.failing_since) = (Some(proof), 0, None);
                 (self.next, self.reason) = (None, None);
                 self.go(now, State::Placed)

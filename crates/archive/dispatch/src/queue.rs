@@ -4,7 +4,7 @@
 //! So a destination that is away costs one attempt a pause, however much waits for it.
 
 use crate::failure::DeliveryFailure;
-use crate::rules::RetryRules;
+use crate::rules::DeliveryRules;
 use skyhaul_units::{Duration, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ pub struct QueuedDelivery {
 pub struct DestinationQueue {
     ordering: DeliveryOrdering,
     connections: usize,
-    retry: RetryRules,
+    rules: DeliveryRules,
     /// May begin now, in order.
     ready: BTreeSet<(i64, u64)>,
     /// May begin later.
@@ -58,11 +58,11 @@ struct Trouble {
 
 impl DestinationQueue {
     /// Of a destination that takes so many deliveries at a time.
-    pub const fn new(ordering: DeliveryOrdering, connections: usize, retry: RetryRules) -> Self {
+    pub const fn new(ordering: DeliveryOrdering, connections: usize, rules: DeliveryRules) -> Self {
         Self {
             ordering,
             connections,
-            retry,
+            rules,
             ready: BTreeSet::new(),
             later: BTreeSet::new(),
             known: BTreeMap::new(),
@@ -132,11 +132,11 @@ impl DestinationQueue {
     /// Whether the pause is not over. One that is longer than any is from a clock that was set
     /// back.
     fn is_paused(&self, trouble: &Trouble, now: Utc) -> bool {
-        now < trouble.until && trouble.until <= now + self.retry.longest()
+        now < trouble.until && trouble.until <= now + self.rules.longest()
     }
 
     fn ripen(&mut self, now: Utc) {
-        let farthest = now + self.retry.longest();
+        let farthest = now + self.rules.longest();
         let is_due = |next: Utc| next <= now || next > farthest;
         while let Some((next, id)) = self
             .later
@@ -162,7 +162,7 @@ impl DestinationQueue {
                 let (failures, since) = self.trouble.as_ref().map_or((1, now), |trouble| {
                     (trouble.failures.saturating_add(1), trouble.since)
                 });
-                let until = now + self.retry.pause(failures, random);
+                let until = now + self.rules.retry.pause(failures, random);
                 let sentence = failure.sentence.clone();
                 self.trouble = Some(Trouble { failures, since, until, sentence });
             }

@@ -11,6 +11,15 @@ pub struct DeliveryRules {
     pub answer: Option<AnswerRules>,
     /// The most attempts where the consumer says that it could not take the product.
     pub attempts: u32,
+    /// How long a delivery may wait for a better version before it begins.
+    pub patience: Duration,
+}
+
+impl DeliveryRules {
+    /// The longest time for which a delivery waits for its next attempt.
+    pub fn longest(&self) -> Duration {
+        self.retry.longest().max(self.patience)
+    }
 }
 
 /// When failed attempts are repeated.
@@ -73,7 +82,7 @@ pub(crate) fn in_units(span: Duration) -> String {
 
 impl Default for DeliveryRules {
     fn default() -> Self {
-        Self { retry: RetryRules::default(), answer: None, attempts: 3 }
+        Self { retry: RetryRules::default(), answer: None, attempts: 3, patience: Duration::ZERO }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The subcommands, one a file.
 
 mod book;
+mod catalogue;
 mod classes;
 mod config;
 mod decode;
+mod deliveries;
 mod demo;
 mod emulate;
 mod far;
@@ -44,12 +46,18 @@ pub enum Command {
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
+    /// Searches and exports what a running node has.
+    #[command(subcommand)]
+    Catalogue(catalogue::CatalogueCommand),
     /// Copies files and folders to or from a far node.
     ///
     /// Every file arrives complete and verified. An interrupted copy resumes where it stopped.
     Cp(Box<files::copy::Cp>),
     /// Decodes capture files to frames and packets, with a full account.
     Decode(decode::Decode),
+    /// Shows what went to which consumer, by whose proof; holds, cancels and repeats.
+    #[command(subcommand)]
+    Deliveries(deliveries::DeliveriesCommand),
     /// Runs the whole chain on this machine over an emulated long line.
     ///
     /// Compares the products with what was sent, and measures the transfer.
@@ -153,8 +161,10 @@ impl Command {
 pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Config(command) => config::run(command, out),
+        Command::Catalogue(command) => catalogue::run(&command, out),
         Command::Cp(command) => files::copy::run(&command, out),
         Command::Decode(command) => decode::run(&command, out),
+        Command::Deliveries(command) => deliveries::run(&command, out),
         Command::Demo(command) => demo::run(&command, out),
         Command::Files(command) => files::run(&command, out),
         Command::Forward(command) => forward::run(&command, out),

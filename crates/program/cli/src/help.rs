@@ -43,7 +43,10 @@ const GROUPS: [Group; 7] = [
     },
     Group { task: "Know far nodes", commands: &["pair", "node"] },
     Group { task: "Run a node", commands: &["run", "keygen", "config"] },
-    Group { task: "Look at a node", commands: &["status", "gaps", "path"] },
+    Group {
+        task: "Look at a node",
+        commands: &["status", "gaps", "path", "catalogue", "deliveries"],
+    },
     Group { task: "Measure a line", commands: &["probe", "perf", "why", "tune"] },
     Group { task: "Simulate", commands: &["demo", "lab", "emulate"] },
 ];

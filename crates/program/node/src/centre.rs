@@ -2,7 +2,7 @@
 //!
 //! Threads: one for the lines (`downlink`), one that writes blocks and syncs the disk (`keeper`),
 //! one for Level-0 (`processor`), one for products of several contacts (`assembly`), one for
-//! deliveries (`delivery`), one for each receiver of live packets (`live`), one that accepts files
+//! each consumer (`delivery`), one for each receiver of live packets (`live`), one that accepts files
 //! (`incoming`, and five for each transfer), one that accepts streams (`streams`, and two for
 //! each), one that answers status requests. They meet in `shared`.
 
@@ -40,7 +40,7 @@ use crate::status::{StatusReply, StatusRequest};
 use admission::AdmittedStation;
 use assembly::{Assembler, AssemblyJournal};
 use board::CentreBoard;
-use delivery::{Deliverer, DeliveryList};
+use delivery::{ConsumerWorker, DeliveryLedger};
 use downlink::{Downlink, Lines};
 use gaps::GapLedger;
 pub use gaps::kept as kept_gaps;
@@ -111,7 +111,7 @@ impl Centre {
         let shared = Arc::new(shared);
         shared.board.sockets(sockets);
         shared.hold_contacts();
-        for record in shared.journal().damaged().iter().chain(shared.deliveries().damaged()) {
+        for record in shared.journal().damaged() {
             shared.alarms.raise("a record of Level-0 products is damaged", record);
         }
         for record in shared.gaps().damaged() {
@@ -174,9 +174,10 @@ impl Centre {
     }
 }
 
-/// Answers about gaps.
+/// Answers about gaps, deliveries and the catalogue of the centre.
 pub(crate) fn answer(shared: &CentreShared, request: StatusRequest) -> StatusReply {
     match request {
+        request if delivery::is_for_deliveries(&request) => delivery::answer(shared, request),
         StatusRequest::AskGaps(which) => match shared.gaps().ask_again(&which) {
             Ok(asked) => {
                 shared.shutdown.wake_line();
@@ -345,8 +346,15 @@ fn open_store(
         ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
     let journal = AssemblyJournal::open(&disk, config.product_rules())
         .map_err(|error| fault(error.to_string()))?;
-    let deliveries = DeliveryList::open(&disk, config.delivery.clone());
-    let deliveries = deliveries.map_err(|error| fault(error.to_string()))?;
+    let deliveries = {
+        let products = config.products.as_ref().map(|products| products.dir.clone());
+        let state = &config.node.state;
+        DeliveryLedger::open(state, config.delivery.clone(), products.unwrap_or_default())
+    };
+    let deliveries = deliveries.map_err(|error| {
+        let help = "do what it says, then start the node again";
+        Fault::environment(error.to_string(), "[[delivery]]", help)
+    })?;
     // Questions are numbered from the time on: above the numbers of every earlier run.
     let first_ask = clock.utc().as_micros().max(0).cast_unsigned();
     // The contacts of a station's first spool are stored under its name, those of later spools
@@ -378,10 +386,10 @@ fn start(
     let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, to_keep, kept);
     let processor = Processor::new(shared.clone(), clock, config.product_rules());
     let name = config.node.name.to_string();
-    let deliverer = config
-        .products
-        .as_ref()
-        .map(|products| Deliverer::new(shared.clone(), clock, name, products.dir.clone()));
+    let entries = config.delivery.iter().filter(|_| config.products.is_some());
+    let consumers: Vec<ConsumerWorker> = entries
+        .map(|entry| ConsumerWorker::new(shared.clone(), clock, name.clone(), entry.clone()))
+        .collect();
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
     let incoming = FileService::new(lines.guests.files(), roots(config)?, shared.clone());
     let streams = Streams::new(lines.guests.streams(), sinks(config)?, shared.clone(), clock);
@@ -401,11 +409,12 @@ fn start(
     let keeper = services::thread("store", move || keeper.run())?;
     let processor = services::thread("level0", move || processor.run())?;
     let assembler = services::thread("assembly", move || assembler.run())?;
-    let deliverer = deliverer
-        .map(|deliverer| services::thread("delivery", move || deliverer.run()))
-        .transpose()?;
+    let consumers = consumers
+        .into_iter()
+        .map(|consumer| services::thread("delivery", move || consumer.run()))
+        .collect::<Result<Vec<_>, _>>()?;
     let incoming = services::thread("files", move || incoming.run())?;
     let streams = services::thread("streams", move || streams.run())?;
     let threads = [line, keeper, processor, assembler, incoming, streams];
-    Ok(threads.into_iter().chain(deliverer).collect())
+    Ok(threads.into_iter().chain(consumers).collect())
 }

@@ -247,10 +247,15 @@ impl Parts {
                 centre: self.centre.as_ref().map(|shared| shared.status()),
                 blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
             })),
-            StatusRequest::Gaps | StatusRequest::AskGaps(_) => match &self.centre {
+            StatusRequest::Gaps
+            | StatusRequest::AskGaps(_)
+            | StatusRequest::Deliveries(_)
+            | StatusRequest::Delivery { .. }
+            | StatusRequest::OrderDelivery { .. }
+            | StatusRequest::Items { .. } => match &self.centre {
                 Some(shared) => centre::answer(shared, request),
                 None => refused(
-                    "a node that receives nothing has no list of gaps",
+                    "a node that receives nothing has no gaps, products or deliveries",
                     "ask the node that the contacts go to",
                 ),
             },

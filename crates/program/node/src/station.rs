@@ -223,9 +223,6 @@ impl Station {
 /// Carries out an order for the paths.
 pub(crate) fn obey(shared: &StationShared, request: StatusRequest) -> StatusReply {
     let order = match request {
-        StatusRequest::Status | StatusRequest::Gaps | StatusRequest::AskGaps(_) => {
-            return refused("this is no order for a path");
-        }
         StatusRequest::AddPath { path } => {
             match serde_json::from_value::<skyhaul_config::LinePath>(path) {
                 Ok(path) if path.feed.is_some() || path.plan.is_some() => {
@@ -241,6 +238,7 @@ pub(crate) fn obey(shared: &StationShared, request: StatusRequest) -> StatusRepl
         }
         StatusRequest::RemovePath { name } => StationOrder::Remove(name),
         StatusRequest::HintPath { name, hint } => StationOrder::Hint(name, hint),
+        _ => return refused("this is no order for a path"),
     };
     let outcome = shared.orders.give(order, || shared.shutdown.wake_line());
     if let Ok(said) = &outcome {

@@ -21,7 +21,10 @@ mod way;
 mod whole;
 
 pub use blocks::{BlocksStatus, ProgramShown};
-pub use delivery::{DeliveryState, DeliveryStatus};
+pub use delivery::{
+    CataloguePage, DeliveryAction, DeliveryEvent, DeliveryFilter, DeliveryPage, DeliveryReport,
+    DeliveryStatus,
+};
 pub use folders::{FolderState, FolderStatus};
 pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
 pub use guests::{FilesStatus, ForwardsStatus, ListenStatus, MirrorState, MirrorStatus};
@@ -42,7 +45,9 @@ pub use reception::{ChannelState, RecordingStatus, Vita49Status};
 pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
-pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};
+pub use socket::{
+    StatusServer, ask, ask_again, ask_deliveries, ask_delivery, ask_gaps, ask_items, order,
+};
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};
 pub use way::{ContactWay, HopStatus};

@@ -53,6 +53,7 @@ fn offer(destination: &str) -> DeliveryOffer {
         subscription: "all".to_owned(),
         destination: destination.to_owned(),
         deadline: Some(at(9_000)),
+        begin: None,
     }
 }
 

@@ -9,7 +9,7 @@ fn at(seconds: u64) -> Utc {
 }
 
 fn queue(ordering: DeliveryOrdering, connections: usize) -> DestinationQueue {
-    DestinationQueue::new(ordering, connections, RetryRules::default())
+    DestinationQueue::new(ordering, connections, DeliveryRules::default())
 }
 
 fn delivery(id: u64, published: u64, deadline: Option<u64>) -> QueuedDelivery {

@@ -6,7 +6,7 @@ use super::assembly::{AssemblyJournal, stored};
 use super::board::CentreBoard;
 use super::commits::CommitTimes;
 use super::delivered::DeliveredContacts;
-use super::delivery::DeliveryList;
+use super::delivery::DeliveryLedger;
 use super::gaps::{GapLedger, LedgerWrites};
 use super::live::Receivers;
 use super::onward::Onward;
@@ -20,7 +20,7 @@ use crate::status::{
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker};
 use skyhaul_store::{ContactStore, LedgerError};
-use skyhaul_units::Instant;
+use skyhaul_units::{Instant, Utc};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The state that the threads of one centre share. Locks are held for the length of one call.
@@ -30,7 +30,7 @@ pub struct CentreShared {
     store: Mutex<ContactStore>,
     /// Products of several contacts. Locked before the store, never after it.
     journal: Mutex<AssemblyJournal>,
-    deliveries: Mutex<DeliveryList>,
+    deliveries: DeliveryLedger,
     /// Missing frames. No other lock is taken while this one is held.
     gaps: Mutex<GapLedger>,
     /// When blocks became durable.
@@ -63,7 +63,7 @@ pub struct CentreState {
     /// Products of several contacts.
     pub journal: AssemblyJournal,
     /// Products for other systems.
-    pub deliveries: DeliveryList,
+    pub deliveries: DeliveryLedger,
     /// Missing frames.
     pub gaps: GapLedger,
 }
@@ -92,7 +92,7 @@ impl CentreShared {
             clock,
             store: Mutex::new(store),
             journal: Mutex::new(journal),
-            deliveries: Mutex::new(deliveries),
+            deliveries,
             gaps: Mutex::new(gaps),
             commits: CommitTimes::default(),
             delivered: DeliveredContacts::default(),
@@ -118,9 +118,9 @@ impl CentreShared {
         lock(&self.journal)
     }
 
-    /// The deliveries.
-    pub fn deliveries(&self) -> MutexGuard<'_, DeliveryList> {
-        lock(&self.deliveries)
+    /// The ledger of deliveries.
+    pub const fn deliveries(&self) -> &DeliveryLedger {
+        &self.deliveries
     }
 
     /// The ledger of missing frames.
@@ -147,10 +147,9 @@ impl CentreShared {
     /// The disk refuses: offer them again.
     pub fn offer(&self, products: &[Product]) -> Result<(), String> {
         let now = self.clock.utc();
-        let mut deliveries = self.deliveries();
         let mut published = products.iter().filter(|product| product.is_published());
         published
-            .try_for_each(|product| deliveries.offer(product, now))
+            .try_for_each(|product| self.deliveries.offer(product, now))
             .map_err(|error| error.to_string())
     }
 
@@ -170,6 +169,11 @@ impl CentreShared {
     /// The time.
     pub fn now(&self) -> Instant {
         self.clock.now()
+    }
+
+    /// The time of day.
+    pub fn utc(&self) -> Utc {
+        self.clock.utc()
     }
 
     /// The status of the centre now.

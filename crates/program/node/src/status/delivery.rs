@@ -1,33 +1,16 @@
 //! The status of deliveries.
 
 use serde::{Deserialize, Serialize};
-
-/// The state of a delivery.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DeliveryState {
-    /// To be copied: for the first time once it is complete, or again because the consumer could
-    /// not accept it.
-    #[default]
-    Waiting,
-    /// Replaced by a newer version before it was complete.
-    Replaced,
-    /// Its files, record and signal file are copied; the consumer has not answered.
-    Delivered,
-    /// The consumer accepted it.
-    Accepted,
-    /// The consumer refused it as often as is configured.
-    Refused,
-    /// A file of it changed after it was published: it is withheld.
-    Withheld,
-}
+use skyhaul_dispatch::{DeliveryOrder, DeliveryState, Proof};
 
 /// A product for a consumer.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryStatus {
+    /// Its number at this node.
+    pub id: u64,
     /// The consumer.
     pub consumer: String,
-    /// Counts deliveries; records and notices name it.
+    /// Counts deliveries to the consumer; records and notices name it.
     pub sequence: u32,
     /// The product.
     pub product: String,
@@ -37,8 +20,94 @@ pub struct DeliveryStatus {
     pub version: u32,
     /// Its state.
     pub state: DeliveryState,
-    /// How often it was copied.
+    /// Since when.
+    pub since: String,
+    /// How often its files were placed.
     pub attempts: u32,
-    /// The reason that the consumer gave.
+    /// When it is tried next, if it waits for that.
+    pub next: Option<String>,
+    /// Why the consumer is believed to have it.
+    pub proof: Option<Proof>,
+    /// Why it is in this state.
     pub reason: Option<String>,
+}
+
+/// A page of deliveries, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryPage {
+    /// The deliveries.
+    pub deliveries: Vec<DeliveryStatus>,
+    /// The `before` of the next page; none behind the last one.
+    pub next: Option<u64>,
+}
+
+/// One delivery, with all that happened to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryReport {
+    /// The delivery.
+    pub delivery: DeliveryStatus,
+    /// Its product, as a STAC item.
+    pub item: serde_json::Value,
+    /// What happened, oldest first.
+    pub events: Vec<DeliveryEvent>,
+}
+
+/// What happened to a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryEvent {
+    /// When.
+    pub at: String,
+    /// The state that it reached, or an operator's order.
+    pub what: String,
+    /// Why.
+    pub text: String,
+}
+
+/// Which deliveries are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryFilter {
+    /// To this consumer.
+    pub consumer: Option<String>,
+    /// In this state.
+    pub state: Option<DeliveryState>,
+    /// Of the item of this name.
+    pub item: Option<String>,
+    /// Older than the delivery of this number.
+    pub before: Option<u64>,
+    /// At most so many; the node gives no more than 10,000 at a time.
+    pub limit: usize,
+}
+
+/// What an operator wants of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeliveryAction {
+    /// Begin no further attempt.
+    Hold,
+    /// Go on.
+    Release,
+    /// Give it up.
+    Cancel,
+    /// Send it again from the beginning.
+    Again,
+}
+
+/// A page of the catalogue, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CataloguePage {
+    /// Items, as STAC items.
+    pub items: Vec<serde_json::Value>,
+    /// The `after` of the next page; none behind the last one.
+    pub next: Option<String>,
+}
+
+impl From<DeliveryAction> for DeliveryOrder {
+    fn from(action: DeliveryAction) -> Self {
+        match action {
+            DeliveryAction::Hold => Self::Hold,
+            DeliveryAction::Release => Self::Release,
+            DeliveryAction::Cancel => Self::Cancel,
+            DeliveryAction::Again => Self::Again,
+        }
+    }
 }

@@ -1,6 +1,9 @@
 //! What may be asked of a running node over its local socket: one line of JSON each way.
 
-use super::{GapFilter, GapReport, GapsAsked, NodeStatus};
+use super::{
+    CataloguePage, DeliveryAction, DeliveryFilter, DeliveryPage, DeliveryReport, GapFilter,
+    GapReport, GapsAsked, NodeStatus,
+};
 use crate::fault::{Fault, Responsible};
 use serde::{Deserialize, Serialize};
 use skyhaul_config::ConfigTime;
@@ -16,6 +19,29 @@ pub enum StatusRequest {
     Gaps,
     /// Request unrecoverable frames again; without a filter, all of them.
     AskGaps(GapFilter),
+    /// Deliveries, newest first.
+    Deliveries(DeliveryFilter),
+    /// One delivery, with all that happened to it.
+    Delivery {
+        /// Its number.
+        id: u64,
+    },
+    /// Hold, release, cancel or repeat a delivery.
+    OrderDelivery {
+        /// Its number.
+        id: u64,
+        /// What to do.
+        action: DeliveryAction,
+    },
+    /// Items of the catalogue, newest first.
+    Items {
+        /// A filter as CQL2 text; left out: all.
+        filter: Option<String>,
+        /// Behind this place, from the page before.
+        after: Option<String>,
+        /// At most so many; the node gives no more than 10,000 at a time.
+        limit: usize,
+    },
     /// Add a path; the keys are those of `[[path]]`, a name among them.
     AddPath {
         /// The keys.
@@ -101,6 +127,12 @@ pub enum StatusReply {
     Gaps(Box<GapReport>),
     /// To [`StatusRequest::AskGaps`].
     Asked(GapsAsked),
+    /// To [`StatusRequest::Deliveries`].
+    Deliveries(Box<DeliveryPage>),
+    /// To [`StatusRequest::Delivery`].
+    Delivery(Box<DeliveryReport>),
+    /// To [`StatusRequest::Items`].
+    Items(Box<CataloguePage>),
     /// To an order.
     Answer(OrderResult),
 }

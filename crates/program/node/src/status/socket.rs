@@ -1,7 +1,10 @@
 //! The local status socket: a client that may connect sends one question or order, and gets one
 //! line of JSON back.
 
-use super::{GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult, StatusReply, StatusRequest};
+use super::{
+    CataloguePage, DeliveryFilter, DeliveryPage, DeliveryReport, GapFilter, GapReport, GapsAsked,
+    NodeStatus, OrderResult, StatusReply, StatusRequest,
+};
 use crate::fault::Fault;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -160,6 +163,35 @@ pub fn ask_gaps(path: &Path) -> Result<GapReport, Fault> {
 /// No centre answers there, or it knows of no such gap.
 pub fn ask_again(path: &Path, which: GapFilter) -> Result<GapsAsked, Fault> {
     of_centre(path, &StatusRequest::AskGaps(which))
+}
+
+/// Asks the node whose status socket is at `path` for a page of deliveries.
+///
+/// # Errors
+/// No node answers there, or it receives nothing.
+pub fn ask_deliveries(path: &Path, filter: DeliveryFilter) -> Result<DeliveryPage, Fault> {
+    of_centre(path, &StatusRequest::Deliveries(filter))
+}
+
+/// Asks the node whose status socket is at `path` for one delivery.
+///
+/// # Errors
+/// No node answers there, or it has no such delivery.
+pub fn ask_delivery(path: &Path, id: u64) -> Result<DeliveryReport, Fault> {
+    of_centre(path, &StatusRequest::Delivery { id })
+}
+
+/// Asks the node whose status socket is at `path` for a page of its catalogue.
+///
+/// # Errors
+/// No node answers there, it receives nothing, or the filter is none.
+pub fn ask_items(
+    path: &Path,
+    filter: Option<String>,
+    after: Option<String>,
+    limit: usize,
+) -> Result<CataloguePage, Fault> {
+    of_centre(path, &StatusRequest::Items { filter, after, limit })
 }
 
 fn of_centre<T: serde::de::DeserializeOwned>(

@@ -1,8 +1,8 @@
 //! Copies a published file to a consumer: the checksum for its record is computed on the way, and
 //! the bytes are compared with the published digest.
 
-use super::list::ItemFile;
 use sha2::{Digest, Sha256};
+use skyhaul_catalogue::ItemFile;
 use skyhaul_dispatch::{Checksum, ChecksumKind, Summing};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -38,17 +38,20 @@ pub fn copy(
     Ok(seen)
 }
 
-/// Checks a file that may have been copied before; none where it is missing or not whole.
+/// Checks a file of this name that is there already; none where there is none.
 pub fn there(
     path: &Path,
     file: &ItemFile,
     kind: Option<ChecksumKind>,
 ) -> io::Result<Option<CopiedFile>> {
-    if !fs::metadata(path).is_ok_and(|found| found.len() == file.bytes) {
-        return Ok(None);
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+        Ok(found) if found.len() != file.size => {
+            Ok(Some(CopiedFile { checksum: None, is_as_published: false }))
+        }
+        Ok(_) => pass(File::open(path)?, io::sink(), file, kind).map(Some),
     }
-    let seen = pass(File::open(path)?, io::sink(), file, kind)?;
-    Ok(seen.is_as_published.then_some(seen))
 }
 
 /// Writes a small file atomically.
@@ -79,7 +82,7 @@ fn pass(
         hash.update(&buffer[..count]);
         summing.iter_mut().for_each(|summing| summing.update(&buffer[..count]));
     }
-    let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: [u8; 32] = hash.finalize().into();
     Ok(CopiedFile {
         checksum: summing.map(Summing::finish),
         is_as_published: digest == file.sha256,

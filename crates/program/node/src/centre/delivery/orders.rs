@@ -1,0 +1,159 @@
+//! What operators ask of the catalogue and of deliveries, and order.
+
+use super::ledger::{DeliveryLedger, shown};
+use crate::centre::shared::CentreShared;
+use crate::fault::Fault;
+use crate::status::{
+    CataloguePage, DeliveryAction, DeliveryEvent, DeliveryFilter, DeliveryPage, DeliveryReport,
+    StatusReply, StatusRequest,
+};
+use skyhaul_catalogue::{Filter, stac_item};
+use skyhaul_catalogue_io::{CatalogueError, DeliveryQuery, ItemQuery, PageToken};
+use skyhaul_dispatch::{DeliveryInput, DeliveryOutput};
+use skyhaul_units::Utc;
+use std::path::Path;
+
+/// Rows of one answer.
+const PAGE_MAX: usize = 10_000;
+const PLACE: &str = "the catalogue";
+
+/// Whether a request is answered here.
+pub const fn is_for_deliveries(request: &StatusRequest) -> bool {
+    matches!(
+        request,
+        StatusRequest::Deliveries(_)
+            | StatusRequest::Delivery { .. }
+            | StatusRequest::OrderDelivery { .. }
+            | StatusRequest::Items { .. }
+    )
+}
+
+/// Answers.
+pub fn answer(shared: &CentreShared, request: StatusRequest) -> StatusReply {
+    let (ledger, now) = (shared.deliveries(), shared.utc());
+    let products = ledger.products();
+    let answered = match request {
+        StatusRequest::Deliveries(filter) => {
+            list(ledger, filter).map(|page| StatusReply::Deliveries(Box::new(page)))
+        }
+        StatusRequest::Delivery { id } => {
+            report(ledger, products, id).map(|report| StatusReply::Delivery(Box::new(report)))
+        }
+        StatusRequest::OrderDelivery { id, action } => {
+            order(ledger, id, action, now).map(|said| StatusReply::Answer(Ok(said).into()))
+        }
+        StatusRequest::Items { filter, after, limit } => {
+            let query = query(filter.as_deref(), after.as_deref(), limit);
+            query.and_then(|query| {
+                search(ledger, products, &query).map(|page| StatusReply::Items(Box::new(page)))
+            })
+        }
+        _ => Err(Fault::configuration("this is no request about deliveries", PLACE, "ask others")),
+    };
+    answered.unwrap_or_else(|fault| StatusReply::Answer(Err(fault).into()))
+}
+
+fn failed(error: CatalogueError) -> Fault {
+    Fault::environment(error.to_string(), PLACE, "see the log of the node")
+}
+
+fn unknown(id: u64) -> Fault {
+    let help = "take a number from `skyhaul deliveries list`";
+    Fault::configuration(format!("there is no delivery {id}"), PLACE, help)
+}
+
+fn list(ledger: &DeliveryLedger, filter: DeliveryFilter) -> Result<DeliveryPage, Fault> {
+    let DeliveryFilter { consumer, state, item, before, limit } = filter;
+    let limit = limit.clamp(1, PAGE_MAX);
+    let query = DeliveryQuery { destination: consumer, state, item, before, limit };
+    let rows = ledger.ask(|reader| reader.deliveries(&query)).map_err(failed)?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(row, _)| row.id);
+    let deliveries = rows.iter().map(|(row, item)| shown(row, item)).collect();
+    Ok(DeliveryPage { deliveries, next })
+}
+
+fn report(ledger: &DeliveryLedger, products: &Path, id: u64) -> Result<DeliveryReport, Fault> {
+    let found = ledger
+        .ask(|reader| {
+            let Some(row) = reader.delivery(id)? else { return Ok(None) };
+            let Some(item) = reader.item(row.item)? else { return Ok(None) };
+            Ok(Some((row, item, reader.events(id)?)))
+        })
+        .map_err(failed)?;
+    let (row, item, events) = found.ok_or_else(|| unknown(id))?;
+    let event = |event: skyhaul_catalogue_io::CatalogueEvent| DeliveryEvent {
+        at: event.at.to_string(),
+        what: event.what,
+        text: event.text,
+    };
+    Ok(DeliveryReport {
+        delivery: shown(&row, &item),
+        item: stac_item(&item.item, |name| address(products, name)),
+        events: events.into_iter().map(event).collect(),
+    })
+}
+
+fn order(
+    ledger: &DeliveryLedger,
+    id: u64,
+    action: DeliveryAction,
+    now: Utc,
+) -> Result<String, Fault> {
+    let input = DeliveryInput::Ordered(action.into());
+    let (row, output) = ledger.step(id, input, now).map_err(failed)?.ok_or_else(|| unknown(id))?;
+    let (state, consumer) = (row.delivery.state.name(), &row.destination);
+    if output == DeliveryOutput::Unfitting {
+        let help = match action {
+            DeliveryAction::Hold => "only a delivery that is not there yet can be held",
+            DeliveryAction::Release => "only a held delivery can be released",
+            DeliveryAction::Cancel | DeliveryAction::Again => {
+                "`skyhaul deliveries again` sends it again"
+            }
+        };
+        let what = format!("delivery {id} to {consumer} is {state}");
+        return Err(Fault::configuration(what, PLACE, help));
+    }
+    Ok(format!("delivery {id} to {consumer} is {state} now"))
+}
+
+fn query(filter: Option<&str>, after: Option<&str>, limit: usize) -> Result<ItemQuery, Fault> {
+    let wrong = |what: String, place: &str, help: &str| Fault::configuration(what, place, help);
+    let filter = filter
+        .map(|text| {
+            text.parse::<Filter>().map_err(|error| {
+                wrong(
+                    error.to_string(),
+                    "the filter",
+                    "write it as CQL2 text, such as mission = 'aqua'",
+                )
+            })
+        })
+        .transpose()?;
+    let after = after
+        .map(|text| {
+            text.parse::<PageToken>()
+                .map_err(|error| wrong(error, "--after", "give what the page before ended with"))
+        })
+        .transpose()?;
+    Ok(ItemQuery { filter, after, limit: limit.clamp(1, PAGE_MAX) })
+}
+
+fn search(
+    ledger: &DeliveryLedger,
+    products: &Path,
+    query: &ItemQuery,
+) -> Result<CataloguePage, Fault> {
+    let page = ledger.ask(|reader| reader.search(query)).map_err(failed)?;
+    let item =
+        |row: &skyhaul_catalogue_io::ItemRow| stac_item(&row.item, |name| address(products, name));
+    Ok(CataloguePage {
+        items: page.items.iter().map(item).collect(),
+        next: page.next.map(|next| next.to_string()),
+    })
+}
+
+/// The address of a published file.
+fn address(products: &Path, name: &str) -> String {
+    let path = std::path::absolute(products).unwrap_or_else(|_| products.to_owned());
+    format!("file://{}", path.join(name).display())
+}
