@@ -5,6 +5,7 @@
 use crate::support;
 use crate::support::patience::until;
 use crate::support::recordings::{CLEAN, DAMAGED, recording, sha256};
+use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
 use serde_json::Value;
 use skyhaul_ccsds::packet::Packets;
@@ -194,7 +195,7 @@ fn delivered() -> (Site, Vec<Value>) {
     assert_eq!(site.start().end().code, Some(0));
     let count = done(&site, 1)[0]["products"].as_array().unwrap().len();
     assert!(count >= 2, "{count} products");
-    let all = deliveries(&site, count, |delivery| delivery["state"] == "delivered");
+    let all = deliveries(&site, count, |delivery| delivery["state"] == "recorded");
     (site, all)
 }
 
@@ -229,14 +230,80 @@ fn only_what_a_consumer_refuses_is_delivered_again() {
     all[1..].iter().for_each(|delivery| answer(&site, delivery, ACCEPTED));
     let is_refused = |delivery: &Value| delivery["name"] == refused["name"];
     deliveries(&site, all.len(), |delivery| match is_refused(delivery) {
-        true => delivery["state"] == "delivered" && delivery["attempts"] == 2,
+        true => delivery["state"] == "recorded" && delivery["attempts"] == 2,
         false => delivery["state"] == "accepted" && delivery["attempts"] == 1,
     });
-    let again: BTreeSet<_> =
-        taken.iter().filter(|name| name[1..34] == stem[1..]).cloned().collect();
+    let record = record(refused);
+    let again = BTreeSet::from([format!("{stem}01.PDS"), record.clone(), format!("{record}.XFR")]);
     assert_eq!(names(&out), again, "only what was refused is there again");
     answer(&site, refused, ACCEPTED);
     deliveries(&site, all.len(), |delivery| delivery["state"] == "accepted");
+}
+
+#[test]
+fn deliveries_and_items_are_listed_searched_and_ordered_by_command() {
+    let (site, all) = delivered();
+    let out = site.folder().join("out");
+    let ask = |arguments: &[&str]| {
+        let with = [arguments, &["--config", "centre.toml"]].concat();
+        support::process::printed(&with, site.folder())
+    };
+    let json = |arguments: &[&str]| -> Value { serde_json::from_str(&ask(arguments)).unwrap() };
+    let listed = json(&["deliveries", "list", "--state", "recorded", "--json"]);
+    assert_eq!(listed["deliveries"].as_array().unwrap().len(), all.len());
+    assert_eq!(listed["deliveries"][0]["proof"], "written");
+    let table = ask(&["deliveries", "list", "--consumer", "archive", "--limit", "1"]);
+    assert!(table.contains("more with --before"), "{table}");
+    // The consumer loses a file, and the operator sends the product again.
+    let id = all[0]["id"].to_string();
+    let lost = out.join(format!("{}01.PDS", &text(&all[0], "name")[..34]));
+    fs::remove_file(&lost).unwrap();
+    let said = ask(&["deliveries", "again", &id]);
+    assert_eq!(said, format!("delivery {id} to archive is waiting now\n"));
+    let number = all.len() + 1;
+    let is_again = |delivery: &Value| {
+        delivery["id"].to_string() == id
+            && delivery["sequence"] == number
+            && delivery["state"] == "recorded"
+    };
+    site.centre_until(|status| {
+        let list = status["deliveries"].as_array()?;
+        list.iter().any(is_again).then_some(())
+    });
+    assert!(lost.exists(), "the file is there again");
+    let shown = ask(&["deliveries", "show", &id]);
+    for word in ["again", "sending", "placed", "recorded", "01.PDS"] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+    assert!(ask(&["deliveries", "cancel", &id]).contains("is cancelled now"));
+    let refused = |arguments: &[&str], wanted: &str| {
+        let with = [arguments, &["--config", "centre.toml"]].concat();
+        assert_refused(&support::process::run(&with, site.folder()), 2, &[wanted]);
+    };
+    let is_cancelled = format!("delivery {id} to archive is cancelled");
+    refused(&["deliveries", "hold", &id], &is_cancelled);
+    refused(&["deliveries", "show", "999"], "there is no delivery 999");
+    refused(
+        &["catalogue", "search", "--filter", "mision = 'x'"],
+        "at 1: there is no property `mision`",
+    );
+    // The catalogue has the products, and takes filters.
+    let filter = "mission = 'noaa-21' AND kind = 'session' AND station = 'polar'";
+    let found = json(&["catalogue", "search", "--filter", filter, "--json"]);
+    assert_eq!(found["items"].as_array().unwrap().len(), all.len());
+    let none = ask(&["catalogue", "search", "--filter", "missing > 100000"]);
+    assert_eq!(none, "no items\n");
+    let exported = ask(&["catalogue", "export"]);
+    let items: Vec<Value> =
+        exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(items.len(), all.len());
+    for item in &items {
+        for asset in item["assets"].as_object().unwrap().values() {
+            let path = asset["href"].as_str().unwrap().strip_prefix("file://").unwrap();
+            let checksum = format!("1220{}", sha256(&fs::read(path).unwrap()));
+            assert_eq!(asset["file:checksum"], checksum, "{path}");
+        }
+    }
 }
 
 #[test]
@@ -255,7 +322,7 @@ fn a_consumers_folder_that_vanishes_gets_everything_when_it_is_back() {
     );
     fs::rename(&away, &out).unwrap();
     let count = all.len() + done(&site, 2)[1]["products"].as_array().unwrap().len();
-    let all = deliveries(&site, count, |delivery| delivery["state"] == "delivered");
+    let all = deliveries(&site, count, |delivery| delivery["state"] == "recorded");
     for delivery in &all {
         assert!(out.join(format!("{}.XFR", record(delivery))).exists(), "{delivery}");
         assert_eq!(delivery["attempts"], 1);

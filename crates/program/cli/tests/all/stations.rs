@@ -293,10 +293,10 @@ fn the_products_of_each_contact_are_completed_from_overlapping_contacts() {
             its.map(|one| count(one, "version")).collect::<Vec<_>>()
         };
         let versions = |second: usize| {
-            of("fast", "delivered").iter().filter(|one| **one == 2).count() == second
+            of("fast", "recorded").iter().filter(|one| **one == 2).count() == second
         };
-        let is_over = versions(2 * whole.len()) && of("fast", "delivered").len() == 4 * whole.len();
-        let complete = of("whole", "delivered").len() + of("whole", "waiting").len();
+        let is_over = versions(2 * whole.len()) && of("fast", "recorded").len() == 4 * whole.len();
+        let complete = of("whole", "recorded").len() + of("whole", "waiting").len();
         (is_over
             && complete == 2 * whole.len()
             && of("whole", "replaced") == vec![1; 2 * whole.len()])
