@@ -288,7 +288,7 @@ fn deliveries_and_items_are_listed_searched_and_ordered_by_command() {
         "at 1: there is no property `mision`",
     );
     // The catalogue has the products, and takes filters.
-    let filter = "mission = 'noaa-21' AND kind = 'session' AND station = 'polar'";
+    let filter = "mission = 'noaa-21' AND kind = 'session' AND station = 's'";
     let found = json(&["catalogue", "search", "--filter", filter, "--json"]);
     assert_eq!(found["items"].as_array().unwrap().len(), all.len());
     let none = ask(&["catalogue", "search", "--filter", "missing > 100000"]);
