@@ -96,8 +96,15 @@ const CHUNK: usize = 1 << 20;
 mod tests {
     use super::*;
 
-    fn file(sha256: &str) -> ItemFile {
-        ItemFile { name: "a".to_owned(), bytes: 9, sha256: sha256.to_owned() }
+    fn file(content: &str) -> ItemFile {
+        ItemFile {
+            name: "a".to_owned(),
+            size: content.len() as u64,
+            sha256: Sha256::digest(content).into(),
+            md5: None,
+            cksum: None,
+            is_metadata: false,
+        }
     }
 
     #[test]
@@ -105,13 +112,18 @@ mod tests {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let source = from.path().join("a");
         fs::write(&source, "123456789").unwrap();
-        let good = file("15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225");
+        let good = file("123456789");
         let kind = Some(ChecksumKind::Cksum);
         assert_eq!(there(&to.path().join("a"), &good, kind).unwrap(), None);
         let seen =
             CopiedFile { checksum: Some(Checksum::Cksum(930_766_865)), is_as_published: true };
         assert_eq!(copy(&source, to.path(), &good, kind).unwrap(), seen);
         assert_eq!(there(&to.path().join("a"), &good, kind).unwrap(), Some(seen));
+        // Another content of the same length, or of another length, is told, and not touched.
+        for other in ["123456780", "1234"] {
+            let differs = there(&to.path().join("a"), &file(other), kind).unwrap().unwrap();
+            assert!(!differs.is_as_published, "{other}");
+        }
         fs::write(&source, "123456780").unwrap();
         fs::remove_file(to.path().join("a")).unwrap();
         assert!(!copy(&source, to.path(), &good, None).unwrap().is_as_published);
