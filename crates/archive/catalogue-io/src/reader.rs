@@ -32,6 +32,7 @@ impl CatalogueReader {
     ///
     /// # Errors
     /// See [`CatalogueError`].
+    #[allow(clippy::disallowed_methods, reason = "a search is bounded in real time")]
     pub fn open(path: &Path) -> Result<Self, CatalogueError> {
         let mut connection = schema::open_reader(path)?;
         let (opened, until) = (Instant::now(), Arc::new(AtomicU64::new(u64::MAX)));

@@ -73,7 +73,7 @@ impl RetryRules {
 pub(crate) fn in_units(span: Duration) -> String {
     let seconds = span.as_nanos() / 1_000_000_000;
     for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "min")] {
-        if seconds > 0 && seconds % unit == 0 {
+        if seconds > 0 && seconds.is_multiple_of(unit) {
             return format!("{} {name}", seconds / unit);
         }
     }

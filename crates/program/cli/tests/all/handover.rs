@@ -255,15 +255,16 @@ fn deliveries_and_items_are_listed_searched_and_ordered_by_command() {
     let table = ask(&["deliveries", "list", "--consumer", "archive", "--limit", "1"]);
     assert!(table.contains("more with --before"), "{table}");
     // The consumer loses a file, and the operator sends the product again.
-    let id = all[0]["id"].to_string();
+    let number = all[0]["id"].clone();
+    let id = number.to_string();
     let lost = out.join(format!("{}01.PDS", &text(&all[0], "name")[..34]));
     fs::remove_file(&lost).unwrap();
     let said = ask(&["deliveries", "again", &id]);
     assert_eq!(said, format!("delivery {id} to archive is waiting now\n"));
-    let number = all.len() + 1;
+    let sequence = all.len() + 1;
     let is_again = |delivery: &Value| {
-        delivery["id"].to_string() == id
-            && delivery["sequence"] == number
+        delivery["id"] == number
+            && delivery["sequence"] == sequence
             && delivery["state"] == "recorded"
     };
     site.centre_until(|status| {
