@@ -1,0 +1,26 @@
+//! Opens the sink of a place.
+
+use crate::access::RemoteAccess;
+use crate::folder::FolderSink;
+use crate::place::RemotePlace;
+use crate::s3::S3Sink;
+use crate::sink::{Abilities, RemoteSink};
+use skyhaul_dispatch::DeliveryFailure;
+
+/// A sink for a place. It connects with its first call. What an earlier one found out about the
+/// far side saves the trial.
+///
+/// # Errors
+/// A file that says how the place is entered cannot be read.
+pub fn open(
+    place: &RemotePlace,
+    access: &RemoteAccess,
+    known: Option<&Abilities>,
+) -> Result<Box<dyn RemoteSink>, DeliveryFailure> {
+    let known = known.cloned();
+    Ok(match place {
+        RemotePlace::Folder(path) => Box::new(FolderSink::new(path.clone(), access.clone())),
+        RemotePlace::S3 { bucket, prefix } => Box::new(S3Sink::new(bucket, prefix, access, known)?),
+        _ => unreachable!(),
+    })
+}

@@ -1,0 +1,329 @@
+//! Object stores with the interface of Amazon S3.
+//!
+//! An object is visible only when it is whole: a small file is one request, a longer one an upload
+//! in parts, which goes on over connections and restarts where a note has the store's name for it.
+//! The store verifies a checksum of each of them; which one it does, a trial finds out.
+
+mod check;
+mod sign;
+mod store;
+mod upload;
+
+use crate::access::RemoteAccess;
+use crate::failure::{differs, failed, read_back_differs};
+use crate::http::{CallBody, Cut, HttpAnswer, Keep, refused, tag_text};
+use crate::name;
+use crate::sink::{
+    Abilities, GoOn, MOST_LISTED, OutgoingFile, PlaceProgress, Placing, ReadBack, RemoteEntry,
+    RemoteFound, RemoteSink, ResumeNote, ResumeStep, StoreCheck,
+};
+use crate::source::{PIECE, Source, hex};
+use bytes::Bytes;
+use check::PartSum;
+use hyper::Method;
+use skyhaul_dispatch::{DeliveryFailure, FailureKind, Proof};
+use skyhaul_units::ByteCount;
+use store::{Store, StoreCall};
+use upload::{Upload, Uploaded};
+
+/// A bucket, or what begins with a prefix in it.
+pub struct S3Sink {
+    store: Store,
+    known: Option<Abilities>,
+    least_part: ByteCount,
+}
+
+impl S3Sink {
+    /// Of a bucket and a prefix.
+    ///
+    /// # Errors
+    /// What is needed to enter it cannot be read.
+    pub fn new(
+        bucket: &str,
+        prefix: &str,
+        access: &RemoteAccess,
+        known: Option<Abilities>,
+    ) -> Result<Self, DeliveryFailure> {
+        let place = crate::RemotePlace::S3 { bucket: bucket.to_owned(), prefix: prefix.to_owned() };
+        let store = Store::new(place.to_string(), bucket, prefix, access)?;
+        let least_part = access.s3.least_part;
+        Ok(Self { store, known, least_part })
+    }
+
+    fn known(&mut self) -> Result<Abilities, DeliveryFailure> {
+        match &self.known {
+            Some(known) => Ok(known.clone()),
+            None => self.abilities(),
+        }
+    }
+
+    fn key(&self, file_name: &str) -> Result<String, DeliveryFailure> {
+        name::check(&self.store.place, file_name)?;
+        Ok(self.store.key(file_name))
+    }
+
+    /// Sends a file in one request.
+    fn put(
+        &mut self,
+        file: &OutgoingFile,
+        key: &str,
+        check: StoreCheck,
+        progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
+    ) -> Result<Option<HttpAnswer>, DeliveryFailure> {
+        let (mut source, mut sum) = (Source::open(file)?, PartSum::new(check));
+        while !source.is_at_end() {
+            sum.update(&source.next(PIECE)?);
+        }
+        source.finish()?;
+        let length = file.size.as_u64();
+        let mut call = StoreCall::of(Method::PUT, key)
+            .header("if-none-match", "*")
+            .header("x-amz-meta-sha256", hex(&file.sha256))
+            .body(CallBody::File { path: &file.path, from: 0, length });
+        if let Some((name, value)) = sum.finish().header() {
+            call = call.header(name, value);
+        }
+        let mut watch = |taken| progress(PlaceProgress::Sent(ByteCount::new(taken)));
+        self.store.ask_watched(&call, &mut watch)
+    }
+
+    fn upload(
+        &mut self,
+        file: &OutgoingFile,
+        key: &str,
+        resume: &ResumeNote,
+        progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
+    ) -> Result<Option<HttpAnswer>, DeliveryFailure> {
+        let check = self.known()?.check;
+        let mut upload = Upload { store: &mut self.store, key, file };
+        let note = match upload.resumed(resume)? {
+            Some(note) => note,
+            None => {
+                let note = upload.begin(check, self.least_part)?;
+                let step = ResumeStep::Whole(ResumeNote::Upload(note.clone()));
+                if progress(PlaceProgress::Reached(&step)) == GoOn::Stop {
+                    return Ok(None);
+                }
+                note
+            }
+        };
+        match upload.run(note, progress)? {
+            Uploaded::Answered(answer) => Ok(Some(answer)),
+            Uploaded::Stopped => Ok(None),
+        }
+    }
+
+    /// What a store that took the file proves.
+    fn proof(&mut self, file: &OutgoingFile, key: &str) -> Result<Proof, DeliveryFailure> {
+        if file.read_back == ReadBack::Always {
+            return match self.is_same_read_back(file, key)? {
+                true => Ok(Proof::ReadBack),
+                false => Err(read_back_differs(&self.store.place, &file.name)),
+            };
+        }
+        match self.known()?.check {
+            StoreCheck::Nothing => match self.look(file)? {
+                RemoteFound::Same(proof) => Ok(proof),
+                RemoteFound::Absent | RemoteFound::Differs => {
+                    Err(read_back_differs(&self.store.place, &file.name))
+                }
+            },
+            _ => Ok(Proof::Digest),
+        }
+    }
+
+    fn is_same_read_back(
+        &mut self,
+        file: &OutgoingFile,
+        key: &str,
+    ) -> Result<bool, DeliveryFailure> {
+        let call = StoreCall::of(Method::GET, key).keep(Keep::Digest);
+        let answer = self.store.done(&format!("reading {} back", file.name), &call)?;
+        Ok(answer.digest == Some((file.sha256, file.size.as_u64())))
+    }
+
+    /// The answer to a last request: a file that is there now, or a failure. A completion may
+    /// answer 200, and say in its body that it failed.
+    fn is_placed(
+        &mut self,
+        file: &OutgoingFile,
+        answer: &HttpAnswer,
+    ) -> Result<Option<Proof>, DeliveryFailure> {
+        let text = answer.text();
+        let is_error = tag_text(&text, "Error").is_some();
+        match answer.status.as_u16() {
+            200..=299 if !is_error => Ok(None),
+            412 => match self.look(file)? {
+                RemoteFound::Same(proof) => Ok(Some(proof)),
+                RemoteFound::Differs => Err(differs(&self.store.place, &file.name)),
+                RemoteFound::Absent => {
+                    let what = format!("{} was there a moment ago, and is gone", file.name);
+                    Err(failed(FailureKind::Line, &self.store.place, what))
+                }
+            },
+            200..=299 => {
+                let failure = refused(&self.store.place, &format!("placing {}", file.name), answer);
+                // What a store reports so late is its own trouble.
+                Err(DeliveryFailure::new(FailureKind::Line, failure.sentence))
+            }
+            _ => Err(refused(&self.store.place, &format!("placing {}", file.name), answer)),
+        }
+    }
+}
+
+impl RemoteSink for S3Sink {
+    fn abilities(&mut self) -> Result<Abilities, DeliveryFailure> {
+        let found = check::trial(&mut self.store)?;
+        Ok(self.known.insert(found).clone())
+    }
+
+    fn look(&mut self, file: &OutgoingFile) -> Result<RemoteFound, DeliveryFailure> {
+        let key = self.key(&file.name)?;
+        let answer = self.store.ask(&StoreCall::of(Method::HEAD, &key))?;
+        match answer.status.as_u16() {
+            404 => return Ok(RemoteFound::Absent),
+            200..=299 => {}
+            _ => {
+                return Err(refused(
+                    &self.store.place,
+                    &format!("looking at {}", file.name),
+                    &answer,
+                ));
+            }
+        }
+        let size = answer.header("content-length").and_then(|size| size.parse().ok());
+        if size != Some(file.size.as_u64()) {
+            return Ok(RemoteFound::Differs);
+        }
+        // The store verified the content when it was written with this digest.
+        if let Some(digest) = answer.header("x-amz-meta-sha256") {
+            return Ok(match digest == hex(&file.sha256) {
+                true => RemoteFound::Same(Proof::Digest),
+                false => RemoteFound::Differs,
+            });
+        }
+        // An object of one piece has its MD5 as tag, unless the store encrypts it.
+        let tag = answer.header("etag").map(|tag| tag.trim_matches('"').to_ascii_lowercase());
+        if file.md5.is_some_and(|md5| tag.as_deref() == Some(hex(&md5).as_str())) {
+            return Ok(RemoteFound::Same(Proof::Digest));
+        }
+        if file.read_back == ReadBack::Small && file.size > crate::SMALL {
+            return Ok(RemoteFound::Same(Proof::Size));
+        }
+        Ok(match self.is_same_read_back(file, &key)? {
+            true => RemoteFound::Same(Proof::ReadBack),
+            false => RemoteFound::Differs,
+        })
+    }
+
+    fn place(
+        &mut self,
+        file: &OutgoingFile,
+        resume: &ResumeNote,
+        progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
+    ) -> Result<Placing, DeliveryFailure> {
+        let key = self.key(&file.name)?;
+        match self.look(file)? {
+            RemoteFound::Same(proof) => return Ok(Placing::Placed(proof)),
+            RemoteFound::Differs => return Err(differs(&self.store.place, &file.name)),
+            RemoteFound::Absent => {}
+        }
+        let check = self.known()?.check;
+        let answer = match file.size <= self.least_part {
+            true => self.put(file, &key, check, progress)?,
+            false => self.upload(file, &key, resume, progress)?,
+        };
+        let Some(answer) = answer else { return Ok(Placing::Stopped) };
+        match self.is_placed(file, &answer)? {
+            Some(proof) => {
+                // The object of another writer is the same; this upload is not needed.
+                self.discard(file, resume)?;
+                Ok(Placing::Placed(proof))
+            }
+            None => self.proof(file, &key).map(Placing::Placed),
+        }
+    }
+
+    fn discard(&mut self, file: &OutgoingFile, resume: &ResumeNote) -> Result<(), DeliveryFailure> {
+        let key = self.key(&file.name)?;
+        match resume {
+            ResumeNote::Upload(note) => {
+                Upload { store: &mut self.store, key: &key, file }.abort(&note.upload)
+            }
+            ResumeNote::Nothing | ResumeNote::Part(_) => Ok(()),
+        }
+    }
+
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), DeliveryFailure> {
+        let key = self.key(name)?;
+        let check = self.known()?.check;
+        let body = CallBody::Bytes(Bytes::copy_from_slice(bytes));
+        let mut call = StoreCall::of(Method::PUT, &key).body(body);
+        if let Some((header, value)) = check::PartCheck::of(check, bytes).header() {
+            call = call.header(header, value);
+        }
+        self.store.done(&format!("writing {name}"), &call).map(drop)
+    }
+
+    fn list(&mut self, folder: &str) -> Result<Vec<RemoteEntry>, DeliveryFailure> {
+        let prefix = match self.store.key(folder) {
+            prefix if prefix.is_empty() => prefix,
+            prefix => format!("{}/", prefix.trim_end_matches('/')),
+        };
+        let (mut found, mut after) = (Vec::new(), None::<String>);
+        while found.len() < MOST_LISTED {
+            let mut call = StoreCall::of_bucket(Method::GET)
+                .query("list-type", "2")
+                .query("delimiter", "/")
+                .query("prefix", &prefix);
+            if let Some(after) = &after {
+                call = call.query("continuation-token", after);
+            }
+            let text = self.store.done(&format!("listing {folder:?}"), &call)?.text();
+            for object in text.split("<Contents>").skip(1) {
+                let key = tag_text(object, "Key").unwrap_or_default();
+                let name = key.strip_prefix(&prefix).unwrap_or_default();
+                let size = tag_text(object, "Size").and_then(|size| size.parse().ok());
+                if !name.is_empty() && !name.starts_with('.') && found.len() < MOST_LISTED {
+                    let size = ByteCount::new(size.unwrap_or(0));
+                    found.push(RemoteEntry { name: name.to_owned(), size });
+                }
+            }
+            after = tag_text(&text, "NextContinuationToken");
+            if after.is_none() {
+                break;
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    fn read(&mut self, name: &str, most: ByteCount) -> Result<Option<Vec<u8>>, DeliveryFailure> {
+        let key = self.key(name)?;
+        let call = StoreCall::of(Method::GET, &key).keep(Keep::Bytes(most.as_usize()));
+        let answer = self.store.ask(&call)?;
+        match (answer.status.as_u16(), answer.is_cut) {
+            (404, _) => Ok(None),
+            (200..=299, Cut::Whole) => Ok(Some(answer.body)),
+            (200..=299, Cut::Cut) => {
+                let what =
+                    format!("{name} has more than the {} bytes that are read", most.as_u64());
+                Err(failed(FailureKind::Refused, &self.store.place, what))
+            }
+            _ => Err(refused(&self.store.place, &format!("reading {name}"), &answer)),
+        }
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DeliveryFailure> {
+        let (from_key, to_key) = (self.key(from)?, self.key(to)?);
+        let source = self.store.source(&from_key);
+        let copy = StoreCall::of(Method::PUT, &to_key).header("x-amz-copy-source", source);
+        let doing = format!("moving {from} to {to}");
+        let copied = self.store.done(&doing, &copy)?;
+        // As a completion, a copy may answer 200 and say in its body that it failed.
+        if tag_text(&copied.text(), "Error").is_some() {
+            return Err(refused(&self.store.place, &doing, &copied));
+        }
+        self.store.done(&doing, &StoreCall::of(Method::DELETE, &from_key)).map(drop)
+    }
+}
