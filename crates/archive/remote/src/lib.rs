@@ -9,6 +9,7 @@ mod open;
 mod pace;
 mod place;
 mod s3;
+mod sftp;
 mod sink;
 mod source;
 

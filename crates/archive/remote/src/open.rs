@@ -4,6 +4,7 @@ use crate::access::RemoteAccess;
 use crate::folder::FolderSink;
 use crate::place::RemotePlace;
 use crate::s3::S3Sink;
+use crate::sftp::SftpSink;
 use crate::sink::{Abilities, RemoteSink};
 use skyhaul_dispatch::DeliveryFailure;
 
@@ -21,6 +22,7 @@ pub fn open(
     Ok(match place {
         RemotePlace::Folder(path) => Box::new(FolderSink::new(path.clone(), access.clone())),
         RemotePlace::S3 { bucket, prefix } => Box::new(S3Sink::new(bucket, prefix, access, known)?),
+        RemotePlace::Sftp(server) => Box::new(SftpSink::new(server, access, known)?),
         _ => unreachable!(),
     })
 }
