@@ -51,7 +51,7 @@ mod tests {
     fn a_rate_holds_over_all_who_share_it_and_saves_nothing_up() {
         let pace = Pace::new(Rate::from_mbps(8));
         let mib = ByteCount::new(1_000_000);
-        let at = |seconds| Instant::from_nanos(seconds * 1_000_000_000);
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         assert_eq!(pace.take_at(at(5), mib), Duration::ZERO);
         assert_eq!(pace.take_at(at(5), mib), Duration::from_secs(1));
         assert_eq!(pace.take_at(at(6), mib), Duration::from_secs(1));

@@ -2,7 +2,7 @@
 
 use super::login::{Login, Session};
 use super::refusal::{is_absent, refused};
-use super::upload::{Writing, digest, full, is_full, read_at};
+use super::upload::{Writing, digest, read_at};
 use crate::access::RemoteAccess;
 use crate::failure::{differs, failed, read_back_differs};
 use crate::name;
@@ -17,6 +17,8 @@ use russh_sftp::extensions::FSYNC;
 use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
 use skyhaul_dispatch::{DeliveryFailure, FailureKind, Proof};
 use skyhaul_units::ByteCount;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// A folder of an SFTP server.
 pub struct SftpClient {
@@ -26,6 +28,8 @@ pub struct SftpClient {
     access: RemoteAccess,
     folder: String,
     session: Option<Session>,
+    /// When the session was used last.
+    used: Instant,
     known: Option<Abilities>,
 }
 
@@ -43,7 +47,7 @@ impl SftpClient {
             Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/').to_owned(),
             _ => server.folder.clone(),
         };
-        Self { place, server, access, folder, session: None, known }
+        Self { place, server, access, folder, session: None, used: Instant::now(), known }
     }
 
     /// Ends a session whose state is not known any more.
@@ -56,9 +60,11 @@ impl SftpClient {
     /// # Errors
     /// The server cannot be entered.
     pub async fn ready(&mut self) -> Result<(), DeliveryFailure> {
+        let idle = core::mem::replace(&mut self.used, Instant::now()).elapsed();
         if let Some(session) = &self.session {
             // A server may have closed it while nothing was asked.
-            if !session.is_closed() && session.raw.realpath(".").await.is_ok() {
+            let is_good = idle < FRESH || session.raw.realpath(".").await.is_ok();
+            if is_good && !session.is_closed() {
                 return Ok(());
             }
         }
@@ -250,14 +256,12 @@ impl SftpClient {
         let noted = if known.resumes { resume.part_bytes(file) } else { 0 };
         let (handle, mut source) = self.begin(file, &path, noted).await?;
         let (session, place, access) = (self.session(), self.place.as_str(), &self.access);
-        let writing = Writing { session, place, access, file, handle: handle.clone() };
-        match writing.fill(&mut source, progress).await {
-            Ok(GoOn::Continue) => {}
-            Ok(GoOn::Stop) => {
-                session.raw.close(handle).await.ok();
-                return Ok(Placing::Stopped);
-            }
-            Err(failure) => return Err(self.explained(failure).await),
+        let (path_there, handle_there) = (path.clone(), handle.clone());
+        let writing =
+            Writing { session, place, access, file, path: path_there, handle: handle_there };
+        if writing.fill(&mut source, progress).await? == GoOn::Stop {
+            session.raw.close(handle).await.ok();
+            return Ok(Placing::Stopped);
         }
         let closed = session.raw.close(handle).await;
         closed.map_err(|error| self.refused(&format!("closing {path}"), &error))?;
@@ -270,15 +274,6 @@ impl SftpClient {
             return Ok(Placing::Placed(proof));
         }
         self.publish(file, &path, proof).await.map(Placing::Placed)
-    }
-
-    /// A write that failed for want of room says so.
-    async fn explained(&self, failure: DeliveryFailure) -> DeliveryFailure {
-        let is_open = failure.kind == FailureKind::Line && !self.session().is_closed();
-        match is_open && is_full(self.session(), &self.folder).await {
-            true => full(&failure),
-            false => failure,
-        }
     }
 
     /// Compares what was written, before it gets its name.
@@ -487,5 +482,8 @@ impl SftpClient {
         self.move_onto(&self.path(from), &self.path(to), &doing).await
     }
 }
+
+/// A session that was used within this time is used without a question whether it still stands.
+const FRESH: Duration = Duration::from_secs(5);
 
 const POSIX_RENAME: &str = "posix-rename@openssh.com";

@@ -9,6 +9,8 @@ use crate::source::{PIECE, Source};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use russh_sftp::client::error::Error;
+use russh_sftp::extensions::{FSYNC, STATVFS};
+use russh_sftp::protocol::StatusCode;
 use sha2::{Digest, Sha256};
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
 use skyhaul_units::ByteCount;
@@ -27,6 +29,8 @@ pub struct Writing<'a> {
     pub access: &'a RemoteAccess,
     /// What is written.
     pub file: &'a OutgoingFile,
+    /// Where it is written.
+    pub path: String,
     /// The server's name of the open file.
     pub handle: String,
 }
@@ -82,7 +86,9 @@ impl Writing<'_> {
             match timeout(TICK, requests.next()).await {
                 Ok(None) => break,
                 Ok(Some(answer)) => {
-                    answer.result.map_err(|error| self.refused(&error))?;
+                    if let Err(error) = answer.result {
+                        return Err(self.refused(&error).await);
+                    }
                     idle = Duration::ZERO;
                     acknowledged += answer.length;
                     window.on_answer(answer.took);
@@ -116,15 +122,32 @@ impl Writing<'_> {
     }
 
     async fn sync(&self) -> Result<(), DeliveryFailure> {
-        if !self.session.extensions.contains_key(russh_sftp::extensions::FSYNC) {
+        if !self.session.extensions.contains_key(FSYNC) {
             return Ok(());
         }
-        let synced = self.session.raw.fsync(self.handle.clone()).await;
-        synced.map(drop).map_err(|error| self.refused(&error))
+        match self.session.raw.fsync(self.handle.clone()).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.refused(&error).await),
+        }
     }
 
-    fn refused(&self, error: &Error) -> DeliveryFailure {
-        refused(self.place, &format!("writing {}", self.file.name), error)
+    /// Version 3 has no code for a full disk: where the server says only that it failed, it is
+    /// asked how much room there is.
+    async fn refused(&self, error: &Error) -> DeliveryFailure {
+        let failure = refused(self.place, &format!("writing {}", self.file.name), error);
+        let is_vague =
+            matches!(error, Error::Status(status) if status.status_code == StatusCode::Failure);
+        if !is_vague || !self.session.extensions.contains_key(STATVFS) {
+            return failure;
+        }
+        let room = self.session.raw.statvfs(&self.path).await;
+        match room.is_ok_and(|room| room.blocks_avail.saturating_mul(room.fragment_size) < FULL) {
+            true => {
+                let sentence = format!("{}; the disk there has no room left", failure.sentence);
+                DeliveryFailure::new(FailureKind::Full, sentence)
+            }
+            false => failure,
+        }
     }
 }
 
@@ -144,9 +167,7 @@ pub async fn read_at(
         match session.raw.read(handle, from + bytes.len() as u64, left).await {
             Ok(data) if data.data.is_empty() => break,
             Ok(data) => bytes.extend_from_slice(&data.data[..data.data.len().min(left as usize)]),
-            Err(Error::Status(status))
-                if status.status_code == russh_sftp::protocol::StatusCode::Eof =>
-            {
+            Err(Error::Status(status)) if status.status_code == StatusCode::Eof => {
                 break;
             }
             Err(error) => return Err(error),
@@ -173,21 +194,6 @@ pub async fn digest(session: &Session, handle: &str, size: u64) -> Result<[u8; 3
             Some(bytes) => hash.update(bytes?),
         }
     }
-}
-
-/// Whether a failure of a write may be for want of room: the server is asked, where it says.
-pub async fn is_full(session: &Session, folder: &str) -> bool {
-    if !session.extensions.contains_key(russh_sftp::extensions::STATVFS) {
-        return false;
-    }
-    let room = session.raw.statvfs(folder).await;
-    room.is_ok_and(|room| room.blocks_avail.saturating_mul(room.fragment_size) < FULL)
-}
-
-/// The same failure, of a full disk.
-pub fn full(failure: &DeliveryFailure) -> DeliveryFailure {
-    let sentence = format!("{}; the disk there has no room left", failure.sentence);
-    DeliveryFailure::new(FailureKind::Full, sentence)
 }
 
 /// What every server takes in one request (draft-ietf-secsh-filexfer-02, 3).

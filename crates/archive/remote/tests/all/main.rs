@@ -1,0 +1,12 @@
+//! Deliveries to real servers of other people: each runs in a folder of its own, on loopback, and
+//! is ended by its process id. What is not installed is skipped, and said so.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+#![allow(clippy::disallowed_methods, reason = "tests wait for servers to start")]
+
+mod folder;
+mod life;
+mod s3;
+mod servers;
+mod sftp;
+mod silent;

@@ -1,0 +1,147 @@
+//! Object stores.
+
+use crate::life;
+use crate::servers::{Line, Server, free_port, program, publish, published, run, secret};
+use skyhaul_dispatch::{FailureKind, Proof};
+use skyhaul_remote::{
+    GoOn, OutgoingFile, Placing, RemoteAccess, RemotePlace, RemoteSink, ResumeNote, S3Access,
+    StoreCheck, open,
+};
+use skyhaul_units::ByteCount;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn access(dir: &Path, port: u16, secret_key: &str) -> RemoteAccess {
+    let text = format!(
+        "[other]\naws_access_key_id = X\n[sky]\naws_access_key_id = SKY\n\
+         aws_secret_access_key = {secret_key}\n"
+    );
+    let s3 = S3Access {
+        endpoint: Some(format!("http://127.0.0.1:{port}")),
+        profile_file: Some(secret(dir, "credentials", &text)),
+        profile: Some("sky".to_owned()),
+        least_part: ByteCount::mib(5),
+        ..S3Access::default()
+    };
+    RemoteAccess { s3, ..RemoteAccess::default() }
+}
+
+fn sink(access: &RemoteAccess) -> Box<dyn RemoteSink> {
+    open(&"s3://bucket/in/sky".parse::<RemotePlace>().unwrap(), access, None).unwrap()
+}
+
+/// A store in memory, which checks no signatures.
+fn moto() -> Option<Server> {
+    let moto = program("moto_server")?;
+    let port = free_port();
+    let mut command = Command::new(moto);
+    command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+    let server = Server::start(command.stdout(Stdio::null()).stderr(Stdio::null()), port);
+    let url = format!("http://127.0.0.1:{port}/bucket");
+    run(Command::new("curl").args(["-sf", "-X", "PUT", &url]));
+    Some(server)
+}
+
+/// An object of a store that checks no signatures.
+fn seen(port: u16, name: &str) -> Option<Vec<u8>> {
+    let encoded: String = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let url = format!("http://127.0.0.1:{port}/bucket/in/sky/{}", encoded.replace("%2f", "/"));
+    let output = Command::new("curl").args(["-sf", &url]).output().unwrap();
+    output.status.success().then_some(output.stdout)
+}
+
+#[test]
+fn a_store_without_checks_does_what_every_destination_must() {
+    let Some(moto) = moto() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut sink = sink(&access(dir.path(), moto.port, "geheim"));
+    let abilities = life::whole(&mut *sink, dir.path(), &|name| seen(moto.port, name));
+    eprintln!("{abilities:?}");
+    life::stopped(&mut *sink, &published(dir.path(), "stopped", 11 << 20));
+}
+
+#[test]
+fn an_upload_goes_on_over_broken_lines() {
+    let Some(moto) = moto() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let line = Line::to(moto.port);
+    let mut sink = sink(&access(dir.path(), line.port, "geheim"));
+    sink.abilities().unwrap();
+    let file = published(dir.path(), "long", 26 << 20);
+    // A break costs at most the part that was under way.
+    let note = life::broken_line(&mut *sink, &line, &file, 11 << 20);
+    assert!(seen(moto.port, "long").unwrap() == life::content(&file));
+    assert!(matches!(note, ResumeNote::Upload(_)));
+    // The upload is gone: the same note begins another one.
+    let again = OutgoingFile { name: "again".to_owned(), ..file.clone() };
+    assert!(matches!(
+        sink.place(&again, &note, &mut |_| GoOn::Continue).unwrap(),
+        Placing::Placed(_)
+    ));
+    sink.discard(&again, &note).unwrap();
+}
+
+#[test]
+fn an_object_that_another_program_wrote_is_known_by_its_tag() {
+    let Some(moto) = moto() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut sink = sink(&access(dir.path(), moto.port, "geheim"));
+    sink.write("x", b"123456789").unwrap();
+    // `printf 123456789 | md5sum`
+    let md5 = 0x25f9_e794_323b_4538_85f5_181f_1b62_4d0b_u128.to_be_bytes();
+    let file = OutgoingFile { md5: Some(md5), ..publish(dir.path(), "x", b"123456789") };
+    assert_eq!(life::place(&mut *sink, &file), Placing::Placed(Proof::Digest));
+}
+
+#[test]
+fn a_missing_bucket_and_missing_keys_are_for_an_operator() {
+    let Some(moto) = moto() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let good = access(dir.path(), moto.port, "geheim");
+    let place: RemotePlace = "s3://missing".parse().unwrap();
+    let failure = open(&place, &good, None).unwrap().abilities().unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Access, "{failure}");
+    assert!(failure.sentence.contains("NoSuchBucket"), "{failure}");
+    let bad = RemoteAccess {
+        s3: S3Access { profile: Some("other".to_owned()), ..good.s3.clone() },
+        ..good.clone()
+    };
+    let failure = open(&place, &bad, None).err().unwrap();
+    assert_eq!(failure.kind, FailureKind::Access, "{failure}");
+}
+
+/// A store on a file system, which checks signatures and checksums.
+fn versity(dir: &Path) -> Option<Server> {
+    let gateway = program("versitygw")?;
+    let port = free_port();
+    std::fs::create_dir_all(dir.join("store/bucket")).unwrap();
+    let mut command = Command::new(gateway);
+    command
+        .args(["--access", "SKY", "--secret", "geheim"])
+        .args(["--port", &format!("127.0.0.1:{port}"), "posix"])
+        .arg(dir.join("store"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Some(Server::start(&mut command, port))
+}
+
+#[test]
+fn a_store_that_checks_signatures_and_checksums_proves_what_it_took() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(gateway) = versity(dir.path()) else { return };
+    let good = access(dir.path(), gateway.port, "geheim");
+    let bucket = dir.path().join("store/bucket/in/sky");
+    let seen = |name: &str| std::fs::read(bucket.join(name)).ok();
+    let mut store = sink(&good);
+    let abilities = life::whole(&mut *store, dir.path(), &seen);
+    eprintln!("{abilities:?}");
+    assert_eq!(abilities.check, StoreCheck::Crc64);
+    let file = published(dir.path(), "proved", 12 << 20);
+    assert_eq!(life::place(&mut *store, &file), Placing::Placed(Proof::Digest));
+    assert!(seen("proved").unwrap() == life::content(&file));
+
+    let wrong = access(dir.path(), gateway.port, "falsch");
+    let failure = sink(&wrong).abilities().unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Access, "{failure}");
+    assert!(failure.sentence.contains("SignatureDoesNotMatch"), "{failure}");
+}
