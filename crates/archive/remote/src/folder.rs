@@ -61,9 +61,9 @@ impl FolderSink {
         let path = self.root.join(name::part(&file.name));
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true);
+        let mut source = Source::open(file)?;
         let mut part = options.open(path).map_err(failed)?;
         let there = part.metadata().map_err(failed)?.len();
-        let mut source = Source::open(file)?;
         if noted > 0 && noted <= there {
             let tail = usize::try_from(noted).unwrap_or(usize::MAX).min(PIECE);
             let mut seen = vec![0; tail];

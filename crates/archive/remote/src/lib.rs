@@ -12,6 +12,7 @@ mod s3;
 mod sftp;
 mod sink;
 mod source;
+mod webdav;
 
 pub use access::{RemoteAccess, S3Access};
 pub use open::open;

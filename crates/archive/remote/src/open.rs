@@ -6,6 +6,7 @@ use crate::place::RemotePlace;
 use crate::s3::S3Sink;
 use crate::sftp::SftpSink;
 use crate::sink::{Abilities, RemoteSink};
+use crate::webdav::WebSink;
 use skyhaul_dispatch::DeliveryFailure;
 
 /// A sink for a place. It connects with its first call. What an earlier one found out about the
@@ -23,6 +24,7 @@ pub fn open(
         RemotePlace::Folder(path) => Box::new(FolderSink::new(path.clone(), access.clone())),
         RemotePlace::S3 { bucket, prefix } => Box::new(S3Sink::new(bucket, prefix, access, known)?),
         RemotePlace::Sftp(server) => Box::new(SftpSink::new(server, access, known)?),
-        _ => unreachable!(),
+        RemotePlace::Https(server) => Box::new(WebSink::new(server, access, known)?),
+        RemotePlace::Ftps(_) => unreachable!(),
     })
 }

@@ -216,11 +216,11 @@ impl SftpClient {
         path: &str,
         noted: u64,
     ) -> Result<(String, Source<'a>), DeliveryFailure> {
+        let mut source = Source::open(file)?;
         let there = if noted > 0 { self.size(path, &file.name).await? } else { None };
         if there.is_some_and(|there| (noted..=file.size.as_u64()).contains(&there)) {
             let flags = OpenFlags::READ | OpenFlags::WRITE;
             let handle = self.create(&file.name, path, flags).await?;
-            let mut source = Source::open(file)?;
             let tail = usize::try_from(noted).unwrap_or(usize::MAX).min(PIECE);
             let ours = source.skip_to(noted, tail)?;
             let theirs = read_at(self.session(), &handle, noted - tail as u64, tail).await;
@@ -228,9 +228,10 @@ impl SftpClient {
                 return Ok((handle, source));
             }
             self.session().raw.close(handle).await.ok();
+            source = Source::open(file)?;
         }
         let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
-        Ok((self.create(&file.name, path, flags).await?, Source::open(file)?))
+        Ok((self.create(&file.name, path, flags).await?, source))
     }
 
     /// Places a file that is not there.

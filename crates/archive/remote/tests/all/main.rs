@@ -10,3 +10,4 @@ mod s3;
 mod servers;
 mod sftp;
 mod silent;
+mod webdav;

@@ -46,7 +46,11 @@ fn moto() -> Option<Server> {
 fn seen(port: u16, name: &str) -> Option<Vec<u8>> {
     let encoded: String = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let url = format!("http://127.0.0.1:{port}/bucket/in/sky/{}", encoded.replace("%2f", "/"));
-    let output = Command::new("curl").args(["-sf", &url]).output().unwrap();
+    let mut curl = Command::new("curl");
+    let output = curl
+        .args(["-sf", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", "SKY:geheim", &url])
+        .output()
+        .unwrap();
     output.status.success().then_some(output.stdout)
 }
 

@@ -19,6 +19,15 @@ pub struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // Asked first: a server that is killed leaves its workers behind.
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).ok();
+        for _ in 0..60 {
+            if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
         self.child.kill().ok();
         self.child.wait().ok();
     }
