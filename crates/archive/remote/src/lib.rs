@@ -3,6 +3,7 @@
 mod access;
 mod failure;
 mod folder;
+mod ftps;
 mod http;
 mod name;
 mod open;

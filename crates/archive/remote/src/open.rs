@@ -2,6 +2,7 @@
 
 use crate::access::RemoteAccess;
 use crate::folder::FolderSink;
+use crate::ftps::FtpsSink;
 use crate::place::RemotePlace;
 use crate::s3::S3Sink;
 use crate::sftp::SftpSink;
@@ -25,6 +26,6 @@ pub fn open(
         RemotePlace::S3 { bucket, prefix } => Box::new(S3Sink::new(bucket, prefix, access, known)?),
         RemotePlace::Sftp(server) => Box::new(SftpSink::new(server, access, known)?),
         RemotePlace::Https(server) => Box::new(WebSink::new(server, access, known)?),
-        RemotePlace::Ftps(_) => unreachable!(),
+        RemotePlace::Ftps(server) => Box::new(FtpsSink::new(server, access, known)?),
     })
 }

@@ -94,6 +94,15 @@ impl RemoteServer {
         write!(f, "{}", self.folder)
     }
 
+    /// Its folder. `/~` is where the user begins: names without a slash in front are relative to it.
+    pub(crate) fn folder_or_home(&self) -> String {
+        match self.folder.strip_prefix("/~") {
+            Some("") => ".".to_owned(),
+            Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/').to_owned(),
+            _ => self.folder.clone(),
+        }
+    }
+
     /// Its host as a part of a URL.
     pub(crate) fn host_text(&self) -> String {
         if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }

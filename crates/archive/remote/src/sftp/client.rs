@@ -41,12 +41,7 @@ impl SftpClient {
         access: RemoteAccess,
         known: Option<Abilities>,
     ) -> Self {
-        // `/~` is where the user begins; names that do not begin with a slash are relative to it.
-        let folder = match server.folder.strip_prefix("/~") {
-            Some("") => ".".to_owned(),
-            Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/').to_owned(),
-            _ => server.folder.clone(),
-        };
+        let folder = server.folder_or_home();
         Self { place, server, access, folder, session: None, used: Instant::now(), known }
     }
 

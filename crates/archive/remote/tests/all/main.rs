@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests wait for servers to start")]
 
 mod folder;
+mod ftps;
 mod life;
 mod s3;
 mod servers;

@@ -180,3 +180,45 @@ pub fn run(command: &mut Command) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{command:?}: {said}");
 }
+
+/// An authority, and certificates of it for 127.0.0.1.
+pub fn certificates(dir: &Path) -> Option<()> {
+    let openssl = program("openssl")?;
+    std::fs::create_dir(dir.join("ca")).unwrap();
+    std::fs::write(dir.join("ca/index.txt"), "").unwrap();
+    std::fs::write(dir.join("ca/serial"), "01\n").unwrap();
+    let config = format!(
+        "[ca]\ndefault_ca = a\n[a]\ndatabase = {0}/ca/index.txt\nserial = {0}/ca/serial\n\
+         new_certs_dir = {0}/ca\ncertificate = {0}/ca.pem\nprivate_key = {0}/ca.key\n\
+         default_md = sha256\npolicy = p\ncopy_extensions = copy\nunique_subject = no\n\
+         [p]\ncommonName = supplied\n",
+        dir.display()
+    );
+    let config = secret(dir, "ca.cnf", &config);
+    let request = |name: &str, extra: &[&str]| {
+        run(Command::new(&openssl).current_dir(dir).args(extra).args([
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            &format!("{name}.key"),
+            "-subj",
+            &format!("/CN={name}"),
+        ]));
+    };
+    request("ca", &["req", "-x509", "-out", "ca.pem"]);
+    request("stranger", &["req", "-x509", "-out", "stranger.pem"]);
+    for (name, end) in [("good", "20991231235959Z"), ("expired", "20200102000000Z")] {
+        let san = ["req", "-addext", "subjectAltName=IP:127.0.0.1", "-out", "request.pem"];
+        request(name, &san);
+        run(Command::new(&openssl)
+            .current_dir(dir)
+            .args(["ca", "-batch", "-notext", "-in", "request.pem", "-config"])
+            .arg(&config)
+            .args(["-out", &format!("{name}.pem")])
+            .args(["-startdate", "20200101000000Z", "-enddate", end]));
+    }
+    Some(())
+}

@@ -36,10 +36,15 @@ fn access(dir: &Path, port: u16) -> RemoteAccess {
 
 fn places(port: u16) -> Vec<RemotePlace> {
     let address = format!("127.0.0.1:{port}");
-    [format!("sftp://a@{address}/in"), "s3://bucket/in".to_owned()]
-        .iter()
-        .map(|place| place.parse().unwrap())
-        .collect()
+    [
+        format!("sftp://a@{address}/in"),
+        format!("ftps://a@{address}/in"),
+        format!("https://a@{address}/in"),
+        "s3://bucket/in".to_owned(),
+    ]
+    .iter()
+    .map(|place| place.parse().unwrap())
+    .collect()
 }
 
 #[test]

@@ -2,55 +2,16 @@
 
 use crate::folder::SmallDisk;
 use crate::life;
-use crate::servers::{Line, Server, free_port, program, published, run, secret};
+use crate::servers::{Line, Server, certificates, free_port, program, published, secret};
 use skyhaul_dispatch::FailureKind;
 use skyhaul_remote::{
-    GoOn, Placing, PublishWay, RemoteAccess, RemoteFound, RemotePlace, RemoteSink, ResumeNote, open,
+    GoOn, Pace, Placing, PublishWay, RemoteAccess, RemoteFound, RemotePlace, RemoteSink,
+    ResumeNote, open,
 };
+use skyhaul_units::Rate;
 use std::path::Path;
 use std::process::Command;
-
-/// An authority, and certificates of it for 127.0.0.1.
-fn certificates(dir: &Path) -> Option<()> {
-    let openssl = program("openssl")?;
-    std::fs::create_dir(dir.join("ca")).unwrap();
-    std::fs::write(dir.join("ca/index.txt"), "").unwrap();
-    std::fs::write(dir.join("ca/serial"), "01\n").unwrap();
-    let config = format!(
-        "[ca]\ndefault_ca = a\n[a]\ndatabase = {0}/ca/index.txt\nserial = {0}/ca/serial\n\
-         new_certs_dir = {0}/ca\ncertificate = {0}/ca.pem\nprivate_key = {0}/ca.key\n\
-         default_md = sha256\npolicy = p\ncopy_extensions = copy\nunique_subject = no\n\
-         [p]\ncommonName = supplied\n",
-        dir.display()
-    );
-    let config = secret(dir, "ca.cnf", &config);
-    let request = |name: &str, extra: &[&str]| {
-        run(Command::new(&openssl).current_dir(dir).args(extra).args([
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-keyout",
-            &format!("{name}.key"),
-            "-subj",
-            &format!("/CN={name}"),
-        ]));
-    };
-    request("ca", &["req", "-x509", "-out", "ca.pem"]);
-    request("stranger", &["req", "-x509", "-out", "stranger.pem"]);
-    for (name, end) in [("good", "20991231235959Z"), ("expired", "20200102000000Z")] {
-        let san = ["req", "-addext", "subjectAltName=IP:127.0.0.1", "-out", "request.pem"];
-        request(name, &san);
-        run(Command::new(&openssl)
-            .current_dir(dir)
-            .args(["ca", "-batch", "-notext", "-in", "request.pem", "-config"])
-            .arg(&config)
-            .args(["-out", &format!("{name}.pem")])
-            .args(["-startdate", "20200101000000Z", "-enddate", end]));
-    }
-    Some(())
-}
+use std::sync::Arc;
 
 /// A server with a folder for WebDAV and one for PUT alone.
 struct Nginx {
@@ -141,7 +102,10 @@ fn a_server_with_put_alone_gets_whole_files_and_says_that_it_lists_none() {
 fn an_upload_whose_line_broke_begins_anew_and_is_not_seen_before() {
     let Some(nginx) = Nginx::start() else { return };
     let line = Line::to(nginx.server.port);
-    let mut sink = nginx.sink(line.port, "dav", &nginx.access());
+    // 20 MiB take more than a second.
+    let pace = Some(Arc::new(Pace::new(Rate::from_mbps(160))));
+    let access = RemoteAccess { pace, ..nginx.access() };
+    let mut sink = nginx.sink(line.port, "dav", &access);
     let file = published(nginx.dir.path(), "long", 20 << 20);
     sink.abilities().unwrap();
     line.break_after(10 << 20);
