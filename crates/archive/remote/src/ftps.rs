@@ -23,7 +23,7 @@ use skyhaul_dispatch::{DeliveryFailure, FailureKind, Proof};
 use skyhaul_units::ByteCount;
 use std::io::{Read, Write};
 use std::str::FromStr;
-use suppaftp::{FtpError, FtpResult, RustlsFtpStream};
+use suppaftp::{FtpError, FtpResult, RustlsFtpStream, TlsStream, TransferStream};
 
 /// A folder of an FTP server.
 pub struct FtpsSink {
@@ -146,9 +146,10 @@ impl FtpsSink {
         self.ask(&format!("writing {path}"), |session| {
             session.resume_transfer(usize::try_from(from).unwrap_or(usize::MAX))?;
             let mut stream = session.put_with_stream(path)?;
-            let written = stream.write_all(bytes).and_then(|()| stream.flush());
-            written.map_err(FtpError::ConnectionError)?;
-            stream.finish()
+            match stream.write_all(bytes).and_then(|()| stream.flush()) {
+                Ok(()) => stream.finish(),
+                Err(error) => Err(why_broken(stream, error)),
+            }
         })
     }
 
@@ -243,7 +244,9 @@ impl FtpsSink {
                 if let Some(pace) = &pace {
                     pause(pace.take(ByteCount::of(bytes.len())));
                 }
-                stream.write_all(&bytes).map_err(FtpError::ConnectionError)?;
+                if let Err(error) = stream.write_all(&bytes) {
+                    return Err(why_broken(stream, error));
+                }
                 if source.at() - noted >= NOTED_EACH {
                     noted = source.at();
                     let step = ResumeStep::part(file, noted);
@@ -351,12 +354,22 @@ impl RemoteSink for FtpsSink {
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Placing, DeliveryFailure> {
         self.ready()?;
+        let known = self.known()?;
         match self.look(file)? {
             RemoteFound::Same(proof) => return Ok(Placing::Placed(proof)),
-            RemoteFound::Differs => return Err(differs(self.place_text(), &file.name)),
-            RemoteFound::Absent => {}
+            RemoteFound::Differs
+                if !(known.publish == PublishWay::Direct && resume.has_begun(file))
+                    || self.size(&self.path(&file.name))? >= Some(file.size.as_u64()) =>
+            {
+                return Err(differs(self.place_text(), &file.name));
+            }
+            RemoteFound::Differs | RemoteFound::Absent => {}
         }
-        let known = self.known()?;
+        if known.publish == PublishWay::Direct
+            && progress(PlaceProgress::Reached(&ResumeStep::part(file, 0))) == GoOn::Stop
+        {
+            return Ok(Placing::Stopped);
+        }
         let mut source = Source::open(file)?;
         self.make_folders(&file.name)?;
         let path = match known.publish {
@@ -455,6 +468,16 @@ impl RemoteSink for FtpsSink {
         self.ready()?;
         self.make_folders(to)?;
         self.move_onto(&self.path(from), &self.path(to))
+    }
+}
+
+/// Why a data connection broke: the server says it on the other one, where that still stands.
+fn why_broken<T: TlsStream>(stream: TransferStream<T>, error: std::io::Error) -> FtpError {
+    let is_late =
+        matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut);
+    match stream.finish() {
+        Err(said @ FtpError::UnexpectedResponse(_)) if !is_late => said,
+        _ => FtpError::ConnectionError(error),
     }
 }
 

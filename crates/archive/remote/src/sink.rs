@@ -252,6 +252,12 @@ impl ResumeNote {
         }
     }
 
+    /// Whether an attempt to place this file has begun: where a file is written under its final
+    /// name at once, a shorter one of that name is what the attempt left.
+    pub(crate) fn has_begun(&self, file: &OutgoingFile) -> bool {
+        matches!(self, Self::Part(part) if part.sha256 == file.sha256)
+    }
+
     /// How many bytes of this file it says are there, in a part file.
     pub(crate) fn part_bytes(&self, file: &OutgoingFile) -> u64 {
         match self {

@@ -15,7 +15,7 @@ use crate::name;
 use crate::place::{RemotePlace, RemoteServer};
 use crate::sink::{
     Abilities, GoOn, OutgoingFile, PlaceProgress, Placing, PublishWay, ReadBack, RemoteEntry,
-    RemoteFound, RemoteSink, ResumeNote, StoreCheck,
+    RemoteFound, RemoteSink, ResumeNote, ResumeStep, StoreCheck,
 };
 use crate::source::Source;
 use base64::Engine as _;
@@ -144,6 +144,7 @@ impl WebSink {
         &mut self,
         file: &OutgoingFile,
         file_name: &str,
+        overwrite: Overwrite,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Option<HttpAnswer>, DeliveryFailure> {
         let length = file.size.as_u64();
@@ -153,7 +154,7 @@ impl WebSink {
             // RFC 9530 2
             .header("repr-digest", format!("sha-256=:{digest}:"))
             .body(CallBody::File { path: &file.path, from: 0, length });
-        if file_name == file.name {
+        if file_name == file.name && overwrite == Overwrite::Refuse {
             call = call.header("if-none-match", "*");
         }
         let mut watch = |taken| progress(PlaceProgress::Sent(ByteCount::new(taken)));
@@ -264,22 +265,31 @@ impl RemoteSink for WebSink {
     fn place(
         &mut self,
         file: &OutgoingFile,
-        _: &ResumeNote,
+        resume: &ResumeNote,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Placing, DeliveryFailure> {
-        match self.look(file)? {
-            RemoteFound::Same(proof) => return Ok(Placing::Placed(proof)),
-            RemoteFound::Differs => return Err(differs(&self.place, &file.name)),
-            RemoteFound::Absent => {}
-        }
         let known = self.known()?;
+        let is_own = known.publish == PublishWay::Direct && resume.has_begun(file);
+        let overwrite = match self.look(file)? {
+            RemoteFound::Same(proof) => return Ok(Placing::Placed(proof)),
+            RemoteFound::Differs if !is_own || !self.is_shorter(file)? => {
+                return Err(differs(&self.place, &file.name));
+            }
+            RemoteFound::Differs => Overwrite::Replace,
+            RemoteFound::Absent => Overwrite::Refuse,
+        };
         Source::check(file)?;
+        if known.publish == PublishWay::Direct
+            && progress(PlaceProgress::Reached(&ResumeStep::part(file, 0))) == GoOn::Stop
+        {
+            return Ok(Placing::Stopped);
+        }
         self.make_folders(&file.name)?;
         let written = match known.publish {
             PublishWay::Rename => name::part(&file.name),
             PublishWay::Direct | PublishWay::Whole => file.name.clone(),
         };
-        let Some(answer) = self.send(file, &written, progress)? else {
+        let Some(answer) = self.send(file, &written, overwrite, progress)? else {
             return Ok(Placing::Stopped);
         };
         if answer.status.as_u16() == 412 && written == file.name {
@@ -385,6 +395,13 @@ impl RemoteSink for WebSink {
 }
 
 impl WebSink {
+    /// Whether what is there may be the beginning of the file.
+    fn is_shorter(&mut self, file: &OutgoingFile) -> Result<bool, DeliveryFailure> {
+        let answer = self.client.call(&self.call(Method::HEAD, &file.name))?;
+        let size = answer.header("content-length").and_then(|size| size.parse::<u64>().ok());
+        Ok(size.is_some_and(|size| size < file.size.as_u64()))
+    }
+
     /// What the server says of a file that was just sent, without reading it back.
     fn stored(
         &mut self,

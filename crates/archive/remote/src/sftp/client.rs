@@ -9,7 +9,7 @@ use crate::name;
 use crate::place::RemoteServer;
 use crate::sink::{
     Abilities, GoOn, MOST_LISTED, OutgoingFile, PlaceProgress, Placing, PublishWay, ReadBack,
-    RemoteEntry, RemoteFound, ResumeNote, StoreCheck,
+    RemoteEntry, RemoteFound, ResumeNote, ResumeStep, StoreCheck,
 };
 use crate::source::{PIECE, Source};
 use russh_sftp::client::error::Error;
@@ -239,12 +239,23 @@ impl SftpClient {
         resume: &ResumeNote,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Placing, DeliveryFailure> {
+        let known = self.known().await?;
         match self.look(file).await? {
             RemoteFound::Same(proof) => return Ok(Placing::Placed(proof)),
-            RemoteFound::Differs => return Err(differs(&self.place, &file.name)),
-            RemoteFound::Absent => {}
+            RemoteFound::Differs
+                if !(known.publish == PublishWay::Direct && resume.has_begun(file))
+                    || self.size(&self.path(&file.name), &file.name).await?
+                        >= Some(file.size.as_u64()) =>
+            {
+                return Err(differs(&self.place, &file.name));
+            }
+            RemoteFound::Differs | RemoteFound::Absent => {}
         }
-        let known = self.known().await?;
+        if known.publish == PublishWay::Direct
+            && progress(PlaceProgress::Reached(&ResumeStep::part(file, 0))) == GoOn::Stop
+        {
+            return Ok(Placing::Stopped);
+        }
         let path = match known.publish {
             PublishWay::Direct => self.path(&file.name),
             PublishWay::Rename | PublishWay::Whole => self.path(&name::part(&file.name)),

@@ -3,7 +3,9 @@
 use crate::life;
 use crate::servers::{Line, Server, certificates, free_port, program, published, run, secret};
 use skyhaul_dispatch::FailureKind;
-use skyhaul_remote::{GoOn, PublishWay, RemoteAccess, RemotePlace, RemoteSink, ResumeNote, open};
+use skyhaul_remote::{
+    GoOn, PublishWay, RemoteAccess, RemoteFound, RemotePlace, RemoteSink, ResumeNote, open,
+};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -29,16 +31,19 @@ impl PureFtpd {
             run(Command::new("chown").arg("65534:65534").arg(path));
         }
         let (passwords, database) = (dir.path().join("passwords"), dir.path().join("database"));
-        let typed = secret(dir.path(), "typed", "geheim\ngeheim\n");
-        run(Command::new(&accounts)
-            .args(["useradd", "sky", "-u", "65534", "-g", "65534", "-d"])
-            .arg(&home)
-            .arg("-f")
-            .arg(&passwords)
-            .arg("-F")
-            .arg(&database)
-            .arg("-m")
-            .stdin(std::fs::File::open(typed).unwrap()));
+        let hash = Command::new("openssl")
+            .args(["passwd", "-6", "-salt", "skyhaul1", "geheim"])
+            .output()
+            .unwrap();
+        let hash = String::from_utf8(hash.stdout).unwrap();
+        let (hash, home) = (hash.trim(), home.display());
+        // The second one has room for 4 MiB.
+        let users = format!(
+            "sky:{hash}:65534:65534::{home}/./::::::::::::\n\
+             small:{hash}:65534:65534::{home}/./::::::9:4194304:::::\n"
+        );
+        std::fs::write(&passwords, users).unwrap();
+        run(Command::new(&accounts).arg("mkdb").arg(&database).arg("-f").arg(&passwords));
         let both = ["good.key", "good.pem"]
             .map(|name| std::fs::read_to_string(dir.path().join(name)).unwrap());
         secret(dir.path(), "both.pem", &both.concat());
@@ -138,6 +143,18 @@ fn a_broken_control_connection_and_wrong_passwords_are_told_apart() {
     }
 }
 
+#[test]
+fn a_quota_is_a_full_disk() {
+    let Some(ftpd) = PureFtpd::start() else { return };
+    let place = format!("ftps://small@127.0.0.1:{}/in", ftpd.server.port);
+    let place: RemotePlace = place.parse().unwrap();
+    let mut sink = open(&place, &ftpd.access(), None).unwrap();
+    let file = published(ftpd.dir.path(), "large", 6 << 20);
+    let failure = sink.place(&file, &ResumeNote::Nothing, &mut |_| GoOn::Continue).unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Full, "{failure}");
+    assert_eq!(sink.look(&file).unwrap(), RemoteFound::Absent);
+}
+
 /// A server that takes a data connection only with the TLS session of the control connection.
 #[test]
 fn a_server_that_wants_its_tls_session_again_gets_it() {
@@ -148,11 +165,12 @@ fn a_server_that_wants_its_tls_session_again_gets_it() {
     let dir = tempfile::tempdir().unwrap();
     let Some(()) = certificates(dir.path()) else { return };
     let home = dir.path().join("home");
-    for folder in ["home/in", "empty"] {
+    for folder in ["home/in", "jail"] {
         std::fs::create_dir_all(dir.path().join(folder)).unwrap();
     }
     run(Command::new("chmod").args(["755"]).arg(dir.path()));
-    run(Command::new("chown").arg("65534:65534").arg(home.join("in")));
+    // Its user, daemon, has a folder that exists, which the server wants of it.
+    run(Command::new("chown").arg("daemon").arg(home.join("in")));
     let port = free_port();
     let config = include_str!("vsftpd.conf")
         .replace("@PORT", &port.to_string())

@@ -5,7 +5,8 @@ use crate::life;
 use crate::servers::{Line, Server, free_port, program, published, run, secret};
 use skyhaul_dispatch::FailureKind;
 use skyhaul_remote::{
-    GoOn, PublishWay, RemoteAccess, RemoteFound, RemotePlace, RemoteSink, ResumeNote, open,
+    GoOn, PlaceProgress, PublishWay, RemoteAccess, RemoteFound, RemotePlace, RemoteSink,
+    ResumeNote, open,
 };
 use std::path::Path;
 use std::process::Command;
@@ -19,6 +20,10 @@ struct Sshd {
 
 impl Sshd {
     fn start() -> Option<Self> {
+        Self::start_with("internal-sftp")
+    }
+
+    fn start_with(subsystem: &str) -> Option<Self> {
         let (sshd, keygen) = (program("sshd")?, program("ssh-keygen")?);
         let dir = tempfile::tempdir().unwrap();
         for key in ["host", "other", "user", "stranger"] {
@@ -35,7 +40,7 @@ impl Sshd {
         let config = format!(
             "ListenAddress 127.0.0.1\nPort {port}\nHostKey {path}/host\nPidFile none\n\
              UsePAM no\nStrictModes no\nAuthorizedKeysFile {path}/user.pub\n\
-             PasswordAuthentication yes\nPermitRootLogin yes\nSubsystem sftp internal-sftp\n\
+             PasswordAuthentication yes\nPermitRootLogin yes\nSubsystem sftp {subsystem}\n\
              LogLevel QUIET\n"
         );
         let config = secret(dir.path(), "config", &config);
@@ -161,4 +166,34 @@ fn a_full_disk_there_is_said_and_gets_the_file_when_it_has_room() {
     assert_eq!(sink.look(&file).unwrap(), RemoteFound::Absent);
     std::fs::remove_file(disk.0.path().join("old")).unwrap();
     life::place(&mut *sink, &file);
+}
+
+#[test]
+fn a_server_without_rename_gets_files_under_their_names_and_goes_on_over_what_it_began() {
+    let Some(sshd) = Sshd::start_with("internal-sftp -P rename,posix-rename") else { return };
+    let line = Line::to(sshd.server.port);
+    let folder = sshd.dir.path().join("in");
+    let mut sink = sshd.sink(line.port, &folder, &sshd.access());
+    assert_eq!(sink.abilities().unwrap().publish, PublishWay::Direct);
+    let file = published(sshd.dir.path(), "a", 8 << 20);
+    line.break_after(4 << 20);
+    let mut note = ResumeNote::Nothing;
+    let broken = sink.place(&file, &ResumeNote::Nothing, &mut |progress| {
+        if let PlaceProgress::Reached(step) = progress {
+            note.apply(step);
+        }
+        GoOn::Continue
+    });
+    assert_eq!(broken.unwrap_err().kind, FailureKind::Line);
+    line.mend();
+    let failure = sink.place(&file, &ResumeNote::Nothing, &mut |_| GoOn::Continue).unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Differs, "without the note it is anybody's: {failure}");
+    sink.place(&file, &note, &mut |_| GoOn::Continue).unwrap();
+    assert!(std::fs::read(folder.join("a")).unwrap() == life::content(&file));
+    std::fs::write(folder.join("a"), vec![7; 9 << 20]).unwrap();
+    let failure = sink.place(&file, &note, &mut |_| GoOn::Continue).unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Differs, "{failure}");
+    sink.write("record", b"one").unwrap();
+    sink.write("record", b"two").unwrap();
+    assert_eq!(std::fs::read(folder.join("record")).unwrap(), b"two");
 }
