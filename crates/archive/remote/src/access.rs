@@ -1,7 +1,7 @@
 //! How a destination is entered: names of files with secrets, and what is expected of the server.
 
 use crate::failure::failed;
-use crate::pace::Pace;
+use crate::pace::DeliveryPace;
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
 use skyhaul_units::ByteCount;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct RemoteAccess {
     /// The same for an object store.
     pub s3: S3Access,
     /// The rate limit that all connections of the destination share.
-    pub pace: Option<Arc<Pace>>,
+    pub pace: Option<Arc<DeliveryPace>>,
     /// The longest time in which nothing moves: 60 s, longer than any pause of a server at work
     /// that answers a request.
     pub stall: Duration,

@@ -13,9 +13,9 @@ use crate::name;
 use crate::place::{RemotePlace, RemoteServer};
 use crate::sink::{
     Abilities, GoOn, MOST_LISTED, OutgoingFile, PlaceProgress, Placing, PublishWay, ReadBack,
-    RemoteEntry, RemoteFound, RemoteSink, ResumeNote, ResumeStep, StoreCheck,
+    RemoteEntry, RemoteFound, RemoteSink, ResumeNote, ResumeStep, SMALL, StoreCheck,
 };
-use crate::source::{PIECE, Source};
+use crate::source::{FileSource, PIECE};
 use refusal::is_absent;
 use session::FtpLogin;
 use sha2::{Digest, Sha256};
@@ -201,8 +201,8 @@ impl FtpsSink {
         &mut self,
         file: &'a OutgoingFile,
         part: &str,
-    ) -> Result<Source<'a>, DeliveryFailure> {
-        let mut source = Source::open(file)?;
+    ) -> Result<FileSource<'a>, DeliveryFailure> {
+        let mut source = FileSource::open(file)?;
         let there = self.size(part)?.unwrap_or(0);
         if there == 0 || there > file.size.as_u64() {
             return Ok(source);
@@ -215,13 +215,13 @@ impl FtpsSink {
             if theirs.len() > tail { GoOn::Stop } else { GoOn::Continue }
         };
         self.fetch(part, there - tail as u64, &mut take)?;
-        if theirs == ours { Ok(source) } else { Source::open(file) }
+        if theirs == ours { Ok(source) } else { FileSource::open(file) }
     }
 
     /// Sends the rest of the file; whether the caller stopped it.
     fn send(
         &mut self,
-        source: &mut Source<'_>,
+        source: &mut FileSource<'_>,
         file: &OutgoingFile,
         path: &str,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
@@ -337,7 +337,7 @@ impl RemoteSink for FtpsSink {
         match self.size(&path)? {
             None => Ok(RemoteFound::Absent),
             Some(size) if size != file.size.as_u64() => Ok(RemoteFound::Differs),
-            Some(_) if file.read_back == ReadBack::Small && file.size > crate::SMALL => {
+            Some(_) if file.read_back == ReadBack::Small && file.size > SMALL => {
                 Ok(RemoteFound::Same(Proof::Size))
             }
             Some(_) if self.digest(&path)? == Some(file.sha256) => {
@@ -370,7 +370,7 @@ impl RemoteSink for FtpsSink {
         {
             return Ok(Placing::Stopped);
         }
-        let mut source = Source::open(file)?;
+        let mut source = FileSource::open(file)?;
         self.make_folders(&file.name)?;
         let path = match known.publish {
             PublishWay::Rename => self.path(&name::part(&file.name)),

@@ -12,6 +12,7 @@ pub use body::CallBody;
 pub use refusal::{refused, tag_text};
 
 use crate::access::RemoteAccess;
+use crate::connect::{SinkRuntime, connect};
 use crate::failure::{failed, source, stalled, words};
 use crate::sink::GoOn;
 use body::Outgoing;
@@ -26,14 +27,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 /// A client of one server.
 pub struct HttpClient {
-    runtime: Runtime,
+    runtime: SinkRuntime,
     server: HttpServer,
     tls: Option<TlsConnector>,
     place: String,
@@ -63,8 +62,8 @@ pub enum Scheme {
     Https,
 }
 
-/// A request.
-#[derive(Debug, Clone)]
+/// A request. Its headers may hold a secret, so it cannot be shown.
+#[derive(Clone)]
 pub struct HttpCall<'a> {
     /// The method.
     pub method: Method,
@@ -185,7 +184,7 @@ impl HttpClient {
             }
         };
         Ok(Self {
-            runtime: runtime(place)?,
+            runtime: SinkRuntime::new(place)?,
             server,
             tls,
             place: place.to_owned(),
@@ -219,7 +218,7 @@ impl HttpClient {
     ) -> Result<Option<HttpAnswer>, DeliveryFailure> {
         let Self { runtime, server, tls, place, access, connection } = self;
         let mut caller = Caller { server, tls: tls.as_ref(), place, access };
-        runtime.block_on(async {
+        let asked = runtime.run(async {
             if let Some(used) = connection.take().filter(|used| !used.is_closed()) {
                 match caller.ask(call, used, connection, watch).await {
                     // The server closed the connection while it was idle.
@@ -230,7 +229,12 @@ impl HttpClient {
             let fresh = caller.connect().await?;
             let asked = caller.ask(call, fresh, connection, watch).await;
             caller.ended(asked)
-        })
+        });
+        if connection.is_none() {
+            // What was not sent to its end would go out with the next request.
+            runtime.end();
+        }
+        asked
     }
 }
 
@@ -403,34 +407,6 @@ impl Caller<'_> {
             }
         }
     }
-}
-
-/// A runtime for one connection; its tasks run while a call of the sink waits.
-pub fn runtime(place: &str) -> Result<Runtime, DeliveryFailure> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        failed(FailureKind::Line, place, format!("this machine lacks resources: {error}"))
-    })
-}
-
-/// A TCP connection.
-///
-/// # Errors
-/// There is none, with the system's words.
-pub async fn connect(
-    place: &str,
-    host: &str,
-    port: u16,
-    stall: Duration,
-) -> Result<TcpStream, DeliveryFailure> {
-    let stream = timeout(stall, TcpStream::connect((host, port)))
-        .await
-        .map_err(|_| stalled(place, "a connection was opened", stall))?
-        .map_err(|error| {
-            failed(FailureKind::Line, place, format!("no connection to port {port}: {error}"))
-        })?;
-    // Small requests and answers alternate; without it each waits for an acknowledgement.
-    stream.set_nodelay(true).ok();
-    Ok(stream)
 }
 
 /// Encodes what a path or a query must not have as it is (RFC 3986 2.3).

@@ -5,14 +5,14 @@ use std::sync::Mutex;
 
 /// A bucket of bytes that fills at a rate. Each connection of a destination holds the same one.
 #[derive(Debug)]
-pub struct Pace {
+pub struct DeliveryPace {
     rate: Rate,
     epoch: std::time::Instant,
     /// Until when what was taken has used up the rate.
     used_until: Mutex<Instant>,
 }
 
-impl Pace {
+impl DeliveryPace {
     /// One that lets through `rate`; at a rate of zero it lets through nothing.
     pub fn new(rate: Rate) -> Self {
         Self { rate, epoch: clock(), used_until: Mutex::new(Instant::from_nanos(0)) }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_rate_holds_over_all_who_share_it_and_saves_nothing_up() {
-        let pace = Pace::new(Rate::from_mbps(8));
+        let pace = DeliveryPace::new(Rate::from_mbps(8));
         let mib = ByteCount::new(1_000_000);
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         assert_eq!(pace.take_at(at(5), mib), Duration::ZERO);

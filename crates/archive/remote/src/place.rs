@@ -94,7 +94,8 @@ impl RemoteServer {
         write!(f, "{}", self.folder)
     }
 
-    /// Its folder. `/~` is where the user begins: names without a slash in front are relative to it.
+    /// Its folder. `/~` is where the user begins: names without a slash in front are relative to
+    /// it.
     pub(crate) fn folder_or_home(&self) -> String {
         match self.folder.strip_prefix("/~") {
             Some("") => ".".to_owned(),

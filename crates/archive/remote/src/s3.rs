@@ -15,9 +15,9 @@ use crate::http::{CallBody, Cut, HttpAnswer, Keep, refused, tag_text};
 use crate::name;
 use crate::sink::{
     Abilities, GoOn, MOST_LISTED, OutgoingFile, PlaceProgress, Placing, ReadBack, RemoteEntry,
-    RemoteFound, RemoteSink, ResumeNote, ResumeStep, StoreCheck,
+    RemoteFound, RemoteSink, ResumeNote, ResumeStep, SMALL, StoreCheck,
 };
-use crate::source::{PIECE, Source, hex};
+use crate::source::{FileSource, PIECE, hex};
 use bytes::Bytes;
 use check::PartSum;
 use hyper::Method;
@@ -70,7 +70,7 @@ impl S3Sink {
         check: StoreCheck,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Option<HttpAnswer>, DeliveryFailure> {
-        let (mut source, mut sum) = (Source::open(file)?, PartSum::new(check));
+        let (mut source, mut sum) = (FileSource::open(file)?, PartSum::new(check));
         while !source.is_at_end() {
             sum.update(&source.next(PIECE)?);
         }
@@ -142,31 +142,27 @@ impl S3Sink {
         Ok(answer.digest == Some((file.sha256, file.size.as_u64())))
     }
 
-    /// The answer to a last request: a file that is there now, or a failure. A completion may
-    /// answer 200, and say in its body that it failed.
+    /// The answer to a last request: none where the store took the file by it, a proof where the
+    /// file is there all the same, or a failure. A completion may answer 200, and say in its body
+    /// that it failed; one whose answer was lost is refused when it is asked for again.
     fn is_placed(
         &mut self,
         file: &OutgoingFile,
         answer: &HttpAnswer,
     ) -> Result<Option<Proof>, DeliveryFailure> {
-        let text = answer.text();
-        let is_error = tag_text(&text, "Error").is_some();
-        match answer.status.as_u16() {
-            200..=299 if !is_error => Ok(None),
-            412 => match self.look(file)? {
-                RemoteFound::Same(proof) => Ok(Some(proof)),
-                RemoteFound::Differs => Err(differs(&self.store.place, &file.name)),
-                RemoteFound::Absent => {
-                    let what = format!("{} was there a moment ago, and is gone", file.name);
-                    Err(failed(FailureKind::Line, &self.store.place, what))
-                }
-            },
-            200..=299 => {
-                let failure = refused(&self.store.place, &format!("placing {}", file.name), answer);
-                // What a store reports so late is its own trouble.
+        let is_error = tag_text(&answer.text(), "Error").is_some();
+        if answer.status.is_success() && !is_error {
+            return Ok(None);
+        }
+        let failure = refused(&self.store.place, &format!("placing {}", file.name), answer);
+        match (self.look(file)?, answer.status.as_u16()) {
+            (RemoteFound::Same(proof), _) => Ok(Some(proof)),
+            (RemoteFound::Differs, _) => Err(differs(&self.store.place, &file.name)),
+            // The one that it was refused for is gone, or the store reports its own trouble late.
+            (RemoteFound::Absent, 412 | 200..=299) => {
                 Err(DeliveryFailure::new(FailureKind::Line, failure.sentence))
             }
-            _ => Err(refused(&self.store.place, &format!("placing {}", file.name), answer)),
+            (RemoteFound::Absent, _) => Err(failure),
         }
     }
 }
@@ -179,17 +175,19 @@ impl RemoteSink for S3Sink {
 
     fn look(&mut self, file: &OutgoingFile) -> Result<RemoteFound, DeliveryFailure> {
         let key = self.key(&file.name)?;
+        let doing = format!("looking at {}", file.name);
         let answer = self.store.ask(&StoreCall::of(Method::HEAD, &key))?;
         match answer.status.as_u16() {
             404 => return Ok(RemoteFound::Absent),
             200..=299 => {}
-            _ => {
-                return Err(refused(
-                    &self.store.place,
-                    &format!("looking at {}", file.name),
-                    &answer,
-                ));
+            403 => {
+                let failure = refused(&self.store.place, &doing, &answer);
+                let hint = "a store says so of a missing object, too, where the account may not \
+                            list the bucket";
+                let sentence = format!("{}; {hint}", failure.sentence);
+                return Err(DeliveryFailure::new(FailureKind::Access, sentence));
             }
+            _ => return Err(refused(&self.store.place, &doing, &answer)),
         }
         let size = answer.header("content-length").and_then(|size| size.parse().ok());
         if size != Some(file.size.as_u64()) {
@@ -207,7 +205,7 @@ impl RemoteSink for S3Sink {
         if file.md5.is_some_and(|md5| tag.as_deref() == Some(hex(&md5).as_str())) {
             return Ok(RemoteFound::Same(Proof::Digest));
         }
-        if file.read_back == ReadBack::Small && file.size > crate::SMALL {
+        if file.read_back == ReadBack::Small && file.size > SMALL {
             return Ok(RemoteFound::Same(Proof::Size));
         }
         Ok(match self.is_same_read_back(file, &key)? {

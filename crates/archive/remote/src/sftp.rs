@@ -8,7 +8,7 @@ mod refusal;
 mod upload;
 
 use crate::access::RemoteAccess;
-use crate::http::runtime;
+use crate::connect::SinkRuntime;
 use crate::place::{RemotePlace, RemoteServer};
 use crate::sink::{
     Abilities, GoOn, OutgoingFile, PlaceProgress, Placing, RemoteEntry, RemoteFound, RemoteSink,
@@ -17,11 +17,10 @@ use crate::sink::{
 use client::SftpClient;
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
 use skyhaul_units::ByteCount;
-use tokio::runtime::Runtime;
 
 /// A folder of an SFTP server.
 pub struct SftpSink {
-    runtime: Runtime,
+    runtime: SinkRuntime,
     client: SftpClient,
 }
 
@@ -36,7 +35,7 @@ impl SftpSink {
         known: Option<Abilities>,
     ) -> Result<Self, DeliveryFailure> {
         let place = RemotePlace::Sftp(server.clone()).to_string();
-        let runtime = runtime(&place)?;
+        let runtime = SinkRuntime::new(&place)?;
         Ok(Self { runtime, client: SftpClient::new(place, server.clone(), access.clone(), known) })
     }
 
@@ -46,13 +45,13 @@ impl SftpSink {
         what: impl AsyncFnOnce(&mut SftpClient) -> Result<T, DeliveryFailure>,
     ) -> Result<T, DeliveryFailure> {
         let Self { runtime, client } = self;
-        let result = runtime.block_on(async {
+        let result = runtime.run(async {
             client.ready().await?;
             what(client).await
         });
         if result.as_ref().is_err_and(|failure| failure.kind == FailureKind::Line) {
-            // Its tasks belong to the runtime, which must know that they end.
-            runtime.block_on(async { client.close() });
+            client.close();
+            runtime.end();
         }
         result
     }

@@ -1,5 +1,6 @@
 //! What can be asked of a destination, whatever its protocol.
 
+use crate::failure::differs;
 use serde::{Deserialize, Serialize};
 use skyhaul_dispatch::{DeliveryFailure, Proof};
 use skyhaul_units::ByteCount;
@@ -87,7 +88,7 @@ pub struct OutgoingFile {
 /// When a file is read back from a destination that computes no digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadBack {
-    /// A file that was there before, if it is small ([`crate::SMALL`]). A longer one is compared by
+    /// A file that was there before, if it is small ([`SMALL`]). A longer one is compared by
     /// its size.
     #[default]
     Small,
@@ -104,6 +105,22 @@ pub enum RemoteFound {
     Same(Proof),
     /// A file with other content.
     Differs,
+}
+
+impl RemoteFound {
+    /// What is decided of a file to be placed: it is there, it may not be placed, or, none, it is to
+    /// be sent.
+    pub(crate) fn decided(
+        self,
+        place: &str,
+        file: &OutgoingFile,
+    ) -> Option<Result<Proof, DeliveryFailure>> {
+        match self {
+            Self::Absent => None,
+            Self::Same(proof) => Some(Ok(proof)),
+            Self::Differs => Some(Err(differs(place, &file.name))),
+        }
+    }
 }
 
 /// How [`RemoteSink::place`] ended.
@@ -275,6 +292,9 @@ impl ResumeStep {
         Self::Whole(ResumeNote::Part(PartNote { sha256: file.sha256, bytes }))
     }
 }
+
+/// Files of up to 16 MiB are read back to compare them: less than two seconds at 100 Mbit/s.
+pub const SMALL: ByteCount = ByteCount::mib(16);
 
 /// A folder of notices has a few; in one with more, those that stay are read later.
 pub const MOST_LISTED: usize = 10_000;

@@ -9,14 +9,14 @@ use std::fs::File;
 use std::io::{self, Read};
 
 /// A published file that is being read.
-pub struct Source<'a> {
+pub struct FileSource<'a> {
     of: &'a OutgoingFile,
     file: File,
     at: u64,
     hash: Sha256,
 }
 
-impl<'a> Source<'a> {
+impl<'a> FileSource<'a> {
     /// Opens it.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<'a> Source<'a> {
     /// Reads on to a place, for the digest; the last bytes before it, at most `tail`, are returned.
     ///
     /// # Errors
-    /// As [`Source::next`].
+    /// As [`FileSource::next`].
     pub fn skip_to(&mut self, place: u64, tail: usize) -> Result<Vec<u8>, DeliveryFailure> {
         let mut last = Vec::new();
         while self.at < place {

@@ -15,9 +15,9 @@ use crate::name;
 use crate::place::{RemotePlace, RemoteServer};
 use crate::sink::{
     Abilities, GoOn, OutgoingFile, PlaceProgress, Placing, PublishWay, ReadBack, RemoteEntry,
-    RemoteFound, RemoteSink, ResumeNote, ResumeStep, StoreCheck,
+    RemoteFound, RemoteSink, ResumeNote, ResumeStep, SMALL, StoreCheck,
 };
-use crate::source::Source;
+use crate::source::FileSource;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -179,24 +179,24 @@ impl WebSink {
             return Ok(RemoteFound::Differs);
         }
         let digest = answer.header("repr-digest").and_then(sha256_of);
-        let proof = match digest {
+        match digest {
             Some(digest) if file.read_back == ReadBack::Small => {
-                return Ok(same(digest == file.sha256, Proof::Digest));
+                return Ok(compared(digest, file, Proof::Digest));
             }
-            _ if file.read_back == ReadBack::Small
-                && file.size > crate::SMALL
-                && size.is_some() =>
-            {
+            _ if file.read_back == ReadBack::Small && file.size > SMALL && size.is_some() => {
                 return Ok(RemoteFound::Same(Proof::Size));
             }
-            _ => Proof::ReadBack,
-        };
+            _ => {}
+        }
         let call = self.call(Method::GET, file_name).keep(Keep::Digest);
         let answer = self.client.call(&call)?;
         if !answer.status.is_success() {
             return Err(self.refused(&format!("reading {file_name} back"), &answer));
         }
-        Ok(same(answer.digest == Some((file.sha256, file.size.as_u64())), proof))
+        Ok(match answer.digest {
+            Some((digest, _)) => compared(digest, file, Proof::ReadBack),
+            None => RemoteFound::Differs,
+        })
     }
 
     /// Gives a part its name.
@@ -220,9 +220,12 @@ impl WebSink {
     }
 }
 
-/// A word on equality that the borrow of an answer does not outlive.
-fn same(is_same: bool, proof: Proof) -> RemoteFound {
-    if is_same { RemoteFound::Same(proof) } else { RemoteFound::Differs }
+/// Compares a digest with that of the file.
+fn compared(digest: [u8; 32], file: &OutgoingFile, proof: Proof) -> RemoteFound {
+    match digest == file.sha256 {
+        true => RemoteFound::Same(proof),
+        false => RemoteFound::Differs,
+    }
 }
 
 impl RemoteSink for WebSink {
@@ -278,7 +281,7 @@ impl RemoteSink for WebSink {
             RemoteFound::Differs => Overwrite::Replace,
             RemoteFound::Absent => Overwrite::Refuse,
         };
-        Source::check(file)?;
+        FileSource::check(file)?;
         if known.publish == PublishWay::Direct
             && progress(PlaceProgress::Reached(&ResumeStep::part(file, 0))) == GoOn::Stop
         {
@@ -414,10 +417,13 @@ impl WebSink {
             return Err(self.refused(&format!("looking at {file_name}"), &answer));
         }
         if let Some(digest) = answer.header("repr-digest").and_then(sha256_of) {
-            return Ok(same(digest == file.sha256, Proof::Digest));
+            return Ok(compared(digest, file, Proof::Digest));
         }
         let size = answer.header("content-length").and_then(|size| size.parse::<u64>().ok());
-        Ok(same(size == Some(file.size.as_u64()), Proof::Size))
+        Ok(match size == Some(file.size.as_u64()) {
+            true => RemoteFound::Same(Proof::Size),
+            false => RemoteFound::Differs,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What goes out with a request.
 
 use crate::failure::source;
-use crate::pace::Pace;
+use crate::pace::DeliveryPace;
 use crate::source::PIECE;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -41,7 +41,7 @@ pub struct Outgoing {
     file: Option<File>,
     left: u64,
     taken: Arc<AtomicU64>,
-    pace: Option<Arc<Pace>>,
+    pace: Option<Arc<DeliveryPace>>,
     /// The next piece, and until when it waits.
     held: Option<(Bytes, Pin<Box<Sleep>>)>,
 }
@@ -54,7 +54,7 @@ impl Outgoing {
     pub fn new(
         body: &CallBody<'_>,
         taken: &Arc<AtomicU64>,
-        pace: Option<Arc<Pace>>,
+        pace: Option<Arc<DeliveryPace>>,
     ) -> Result<Self, DeliveryFailure> {
         let (mut bytes, mut file, mut left) = (None, None, 0);
         match body {

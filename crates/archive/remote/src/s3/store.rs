@@ -26,7 +26,7 @@ pub struct Store {
 }
 
 /// A request to a bucket.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct StoreCall<'a> {
     method: Method,
     /// The object; none for the bucket itself.

@@ -7,7 +7,7 @@ use crate::http::{CallBody, HttpAnswer, refused, tag_text};
 use crate::sink::{
     GoOn, OutgoingFile, PlaceProgress, ResumeNote, ResumeStep, StoreCheck, UploadNote, UploadedPart,
 };
-use crate::source::{PIECE, Source, hex};
+use crate::source::{FileSource, PIECE, hex};
 use bytes::Bytes;
 use hyper::Method;
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
@@ -119,7 +119,7 @@ impl Upload<'_> {
         mut note: UploadNote,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Uploaded, DeliveryFailure> {
-        let mut source = Source::open(self.file)?;
+        let mut source = FileSource::open(self.file)?;
         let there = note.parts.len() as u64 * note.part_size;
         source.skip_to(there.min(self.file.size.as_u64()), 0)?;
         while !source.is_at_end() {
@@ -135,13 +135,18 @@ impl Upload<'_> {
             self.abort(&note.upload)?;
             return Err(failure);
         }
-        self.complete(&note).map(Uploaded::Answered)
+        let answer = self.complete(&note)?;
+        if is_hopeless(answer.status.as_u16()) {
+            // Its parts will not do better the next time.
+            self.abort(&note.upload)?;
+        }
+        Ok(Uploaded::Answered(answer))
     }
 
     fn send_part(
         &mut self,
         note: &UploadNote,
-        source: &mut Source<'_>,
+        source: &mut FileSource<'_>,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Option<UploadedPart>, DeliveryFailure> {
         let (from, index) = (source.at(), note.parts.len());
@@ -219,6 +224,11 @@ impl Upload<'_> {
             false => Err(refused(&self.store.place, "aborting an upload", &answer)),
         }
     }
+}
+
+/// Whether a completion was refused for the parts themselves (`BadDigest`, `InvalidPart`).
+fn is_hopeless(status: u16) -> bool {
+    (400..500).contains(&status) && ![401, 403, 404, 408, 409, 429].contains(&status)
 }
 
 /// The length of a part.

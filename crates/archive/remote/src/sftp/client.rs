@@ -1,6 +1,6 @@
 //! What an SFTP session is asked, with the names of one folder.
 
-use super::login::{Login, Session};
+use super::login::{Login, SftpSession};
 use super::refusal::{is_absent, refused};
 use super::upload::{Writing, digest, read_at};
 use crate::access::RemoteAccess;
@@ -9,9 +9,9 @@ use crate::name;
 use crate::place::RemoteServer;
 use crate::sink::{
     Abilities, GoOn, MOST_LISTED, OutgoingFile, PlaceProgress, Placing, PublishWay, ReadBack,
-    RemoteEntry, RemoteFound, ResumeNote, ResumeStep, StoreCheck,
+    RemoteEntry, RemoteFound, ResumeNote, ResumeStep, SMALL, StoreCheck,
 };
-use crate::source::{PIECE, Source};
+use crate::source::{FileSource, PIECE};
 use russh_sftp::client::error::Error;
 use russh_sftp::extensions::FSYNC;
 use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
@@ -27,7 +27,7 @@ pub struct SftpClient {
     server: RemoteServer,
     access: RemoteAccess,
     folder: String,
-    session: Option<Session>,
+    session: Option<SftpSession>,
     /// When the session was used last.
     used: Instant,
     known: Option<Abilities>,
@@ -69,7 +69,7 @@ impl SftpClient {
         Ok(())
     }
 
-    fn session(&self) -> &Session {
+    fn session(&self) -> &SftpSession {
         self.session.as_ref().expect("each call begins with ready()")
     }
 
@@ -152,7 +152,7 @@ impl SftpClient {
         match self.size(&path, &file.name).await? {
             None => Ok(RemoteFound::Absent),
             Some(size) if size != file.size.as_u64() => Ok(RemoteFound::Differs),
-            Some(_) if file.read_back == ReadBack::Small && file.size > crate::SMALL => {
+            Some(_) if file.read_back == ReadBack::Small && file.size > SMALL => {
                 Ok(RemoteFound::Same(Proof::Size))
             }
             Some(size) => match self.digest(&path, &file.name, size).await? == file.sha256 {
@@ -210,8 +210,8 @@ impl SftpClient {
         file: &'a OutgoingFile,
         path: &str,
         noted: u64,
-    ) -> Result<(String, Source<'a>), DeliveryFailure> {
-        let mut source = Source::open(file)?;
+    ) -> Result<(String, FileSource<'a>), DeliveryFailure> {
+        let mut source = FileSource::open(file)?;
         let there = if noted > 0 { self.size(path, &file.name).await? } else { None };
         if there.is_some_and(|there| (noted..=file.size.as_u64()).contains(&there)) {
             let flags = OpenFlags::READ | OpenFlags::WRITE;
@@ -223,7 +223,7 @@ impl SftpClient {
                 return Ok((handle, source));
             }
             self.session().raw.close(handle).await.ok();
-            source = Source::open(file)?;
+            source = FileSource::open(file)?;
         }
         let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
         Ok((self.create(&file.name, path, flags).await?, source))
@@ -313,11 +313,11 @@ impl SftpClient {
         proof: Proof,
     ) -> Result<Proof, DeliveryFailure> {
         let path = self.path(&file.name);
-        if let Some(found) = self.taken(file).await? {
+        if let Some(found) = self.look(file).await?.decided(&self.place, file) {
             return found;
         }
         let Err(error) = self.session().raw.rename(part, &path).await else { return Ok(proof) };
-        if let Some(found) = self.taken(file).await? {
+        if let Some(found) = self.look(file).await?.decided(&self.place, file) {
             self.session().raw.remove(part).await.ok();
             return found;
         }
@@ -325,18 +325,6 @@ impl SftpClient {
             true => Ok(proof),
             false => Err(self.refused(&format!("giving {} its name", file.name), &error)),
         }
-    }
-
-    /// What is decided where the name is taken; none where it is free.
-    async fn taken(
-        &self,
-        file: &OutgoingFile,
-    ) -> Result<Option<Result<Proof, DeliveryFailure>>, DeliveryFailure> {
-        Ok(match self.look(file).await? {
-            RemoteFound::Absent => None,
-            RemoteFound::Same(proof) => Some(Ok(proof)),
-            RemoteFound::Differs => Some(Err(differs(&self.place, &file.name))),
-        })
     }
 
     /// Renames, also onto a file, in one step; whether the server did it.

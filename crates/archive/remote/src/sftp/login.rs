@@ -1,8 +1,8 @@
 //! Logs in to an SFTP server whose key is known.
 
 use crate::access::{RemoteAccess, Secret, secret_file};
+use crate::connect::connect;
 use crate::failure::{failed, stalled, words};
-use crate::http::connect;
 use crate::place::RemoteServer;
 use russh::client::{self, AuthResult, Handle, KeyboardInteractiveAuthResponse as Prompted};
 use russh::keys::{HashAlg, PrivateKeyWithHashAlg, PublicKeyOrCertificate, decode_secret_key};
@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// An SFTP session.
-pub struct Session {
+pub struct SftpSession {
     /// Its requests.
     pub raw: RawSftpSession,
     /// What the server offers beyond version 3.
@@ -27,7 +27,7 @@ pub struct Session {
     handle: Handle<HostKeyCheck>,
 }
 
-impl Session {
+impl SftpSession {
     /// Whether the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.handle.is_closed()
@@ -75,7 +75,7 @@ impl Login<'_> {
     ///
     /// # Errors
     /// The server cannot be reached, has another key, or does not let the user in.
-    pub async fn session(&self) -> Result<Session, DeliveryFailure> {
+    pub async fn session(&self) -> Result<SftpSession, DeliveryFailure> {
         let stall = self.access.stall;
         let tcp = connect(self.place, &self.server.host, self.server.port, stall).await?;
         timeout(stall, self.log_in(tcp))
@@ -83,7 +83,7 @@ impl Login<'_> {
             .unwrap_or_else(|_| Err(stalled(self.place, "logging in", stall)))
     }
 
-    async fn log_in(&self, tcp: TcpStream) -> Result<Session, DeliveryFailure> {
+    async fn log_in(&self, tcp: TcpStream) -> Result<SftpSession, DeliveryFailure> {
         let mut banner = [0; 255];
         let length = tcp.peek(&mut banner).await.unwrap_or(0);
         let banner = String::from_utf8_lossy(&banner[..length]).into_owned();
@@ -114,7 +114,7 @@ impl Login<'_> {
         let raw = RawSftpSession::new_with_config(channel.into_stream(), config);
         let version = raw.init().await.map_err(|error| no_sftp(&error))?;
         let extensions = version.extensions.into_iter().collect();
-        Ok(Session { raw, extensions, server, handle })
+        Ok(SftpSession { raw, extensions, server, handle })
     }
 
     fn lost(&self, error: &russh::Error) -> DeliveryFailure {

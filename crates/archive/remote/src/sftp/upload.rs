@@ -1,11 +1,11 @@
 //! Writes a file to an SFTP server with many requests under way, and notes what is on its disk.
 
-use super::login::Session;
+use super::login::SftpSession;
 use super::refusal::refused;
 use crate::access::RemoteAccess;
 use crate::failure::stalled;
 use crate::sink::{GoOn, OutgoingFile, PlaceProgress, ResumeStep};
-use crate::source::{PIECE, Source};
+use crate::source::{FileSource, PIECE};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use russh_sftp::client::error::Error;
@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 /// A file that is open at the server.
 pub struct Writing<'a> {
     /// The session.
-    pub session: &'a Session,
+    pub session: &'a SftpSession,
     /// As texts name the place.
     pub place: &'a str,
     /// The rate, and the longest wait.
@@ -68,7 +68,7 @@ impl Writing<'_> {
     /// The server refuses, the connection breaks, or nothing moves.
     pub async fn fill(
         &self,
-        source: &mut Source<'_>,
+        source: &mut FileSource<'_>,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<GoOn, DeliveryFailure> {
         let mut requests: Requests<'_> = FuturesOrdered::new();
@@ -156,7 +156,7 @@ impl Writing<'_> {
 /// # Errors
 /// The server refuses.
 pub async fn read_at(
-    session: &Session,
+    session: &SftpSession,
     handle: &str,
     from: u64,
     length: usize,
@@ -180,7 +180,7 @@ pub async fn read_at(
 ///
 /// # Errors
 /// The server refuses.
-pub async fn digest(session: &Session, handle: &str, size: u64) -> Result<[u8; 32], Error> {
+pub async fn digest(session: &SftpSession, handle: &str, size: u64) -> Result<[u8; 32], Error> {
     let (mut hash, mut at) = (Sha256::new(), 0);
     let mut requests = FuturesOrdered::new();
     loop {
@@ -202,7 +202,7 @@ const WRITE: usize = 32 << 10;
 const MOST_WRITES: usize = 64;
 /// At 64 kbit/s they take 16 s.
 const LEAST_WRITES: usize = 4;
-/// 2 MiB under way at this time are 3 Mbit/s; with fewer requests a slower line is not thought dead.
+/// 2 MiB in this time are 3 Mbit/s; with fewer requests a slower line is not thought dead.
 const SLOW: Duration = Duration::from_secs(5);
 /// Pieces of 256 KiB.
 const READS: usize = 8;

@@ -5,7 +5,7 @@ use crate::life;
 use crate::servers::{Line, Server, certificates, free_port, program, published, secret};
 use skyhaul_dispatch::FailureKind;
 use skyhaul_remote::{
-    GoOn, Pace, Placing, PublishWay, RemoteAccess, RemoteFound, RemotePlace, RemoteSink,
+    DeliveryPace, GoOn, Placing, PublishWay, RemoteAccess, RemoteFound, RemotePlace, RemoteSink,
     ResumeNote, open,
 };
 use skyhaul_units::Rate;
@@ -103,7 +103,7 @@ fn an_upload_whose_line_broke_begins_anew_and_is_not_seen_before() {
     let Some(nginx) = Nginx::start() else { return };
     let line = Line::to(nginx.server.port);
     // 20 MiB take more than a second.
-    let pace = Some(Arc::new(Pace::new(Rate::from_mbps(160))));
+    let pace = Some(Arc::new(DeliveryPace::new(Rate::from_mbps(160))));
     let access = RemoteAccess { pace, ..nginx.access() };
     let mut sink = nginx.sink(line.port, "dav", &access);
     let file = published(nginx.dir.path(), "long", 20 << 20);

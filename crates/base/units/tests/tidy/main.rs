@@ -383,6 +383,7 @@ const USES: &[(&str, &[&str])] = &[
     ("dispatch", &["units"]),
     ("catalogue", &["units"]),
     ("catalogue-io", &["units", "catalogue", "dispatch"]),
+    ("remote", &["units", "dispatch"]),
     (
         "lab",
         &[
