@@ -8,7 +8,7 @@ use crate::sink::{
     Abilities, GoOn, MOST_LISTED, OutgoingFile, PlaceProgress, Placing, PublishWay, ReadBack,
     RemoteEntry, RemoteFound, RemoteSink, ResumeNote, ResumeStep, StoreCheck,
 };
-use crate::source::{FileSource, PIECE};
+use crate::source::{PIECE, PublishedSource};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sha2::{Digest, Sha256};
 use skyhaul_dispatch::{DeliveryFailure, FailureKind, Proof};
@@ -56,12 +56,12 @@ impl FolderSink {
         &self,
         file: &'a OutgoingFile,
         noted: u64,
-    ) -> Result<(File, FileSource<'a>), DeliveryFailure> {
+    ) -> Result<(File, PublishedSource<'a>), DeliveryFailure> {
         let failed = |error: io::Error| self.failure("cannot open the part", &error);
         let path = self.root.join(name::part(&file.name));
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true);
-        let mut source = FileSource::open(file)?;
+        let mut source = PublishedSource::open(file)?;
         let mut part = options.open(path).map_err(failed)?;
         let there = part.metadata().map_err(failed)?.len();
         if noted > 0 && noted <= there {
@@ -73,7 +73,7 @@ impl FolderSink {
                 part.set_len(noted).map_err(failed)?;
                 return Ok((part, source));
             }
-            source = FileSource::open(file)?;
+            source = PublishedSource::open(file)?;
         }
         part.set_len(0).map_err(failed)?;
         part.rewind().map_err(failed)?;
@@ -83,7 +83,7 @@ impl FolderSink {
     fn fill(
         &self,
         part: &mut File,
-        source: &mut FileSource<'_>,
+        source: &mut PublishedSource<'_>,
         file: &OutgoingFile,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<GoOn, DeliveryFailure> {

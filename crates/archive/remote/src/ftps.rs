@@ -15,7 +15,7 @@ use crate::sink::{
     Abilities, GoOn, MOST_LISTED, OutgoingFile, PlaceProgress, Placing, PublishWay, ReadBack,
     RemoteEntry, RemoteFound, RemoteSink, ResumeNote, ResumeStep, SMALL, StoreCheck,
 };
-use crate::source::{FileSource, PIECE};
+use crate::source::{PIECE, PublishedSource};
 use refusal::is_absent;
 use session::FtpLogin;
 use sha2::{Digest, Sha256};
@@ -201,8 +201,8 @@ impl FtpsSink {
         &mut self,
         file: &'a OutgoingFile,
         part: &str,
-    ) -> Result<FileSource<'a>, DeliveryFailure> {
-        let mut source = FileSource::open(file)?;
+    ) -> Result<PublishedSource<'a>, DeliveryFailure> {
+        let mut source = PublishedSource::open(file)?;
         let there = self.size(part)?.unwrap_or(0);
         if there == 0 || there > file.size.as_u64() {
             return Ok(source);
@@ -215,13 +215,13 @@ impl FtpsSink {
             if theirs.len() > tail { GoOn::Stop } else { GoOn::Continue }
         };
         self.fetch(part, there - tail as u64, &mut take)?;
-        if theirs == ours { Ok(source) } else { FileSource::open(file) }
+        if theirs == ours { Ok(source) } else { PublishedSource::open(file) }
     }
 
     /// Sends the rest of the file; whether the caller stopped it.
     fn send(
         &mut self,
-        source: &mut FileSource<'_>,
+        source: &mut PublishedSource<'_>,
         file: &OutgoingFile,
         path: &str,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
@@ -321,7 +321,7 @@ impl RemoteSink for FtpsSink {
         }
         let welcome = self.session.as_ref().and_then(|session| session.get_welcome_msg());
         let found = Abilities {
-            server: welcome.map(crate::failure::words).unwrap_or_default(),
+            server: welcome.map(server_of).unwrap_or_default(),
             publish: if renames { PublishWay::Rename } else { PublishWay::Direct },
             says_durable: false,
             resumes,
@@ -370,7 +370,7 @@ impl RemoteSink for FtpsSink {
         {
             return Ok(Placing::Stopped);
         }
-        let mut source = FileSource::open(file)?;
+        let mut source = PublishedSource::open(file)?;
         self.make_folders(&file.name)?;
         let path = match known.publish {
             PublishWay::Rename => self.path(&name::part(&file.name)),
@@ -469,6 +469,12 @@ impl RemoteSink for FtpsSink {
         self.make_folders(to)?;
         self.move_onto(&self.path(from), &self.path(to))
     }
+}
+
+/// The server's name for itself: the first line of its welcome, without the code.
+fn server_of(welcome: &str) -> String {
+    let first = welcome.lines().next().unwrap_or_default();
+    crate::failure::words(first.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-'))
 }
 
 /// Why a data connection broke: the server says it on the other one, where that still stands.

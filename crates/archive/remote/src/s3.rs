@@ -17,7 +17,7 @@ use crate::sink::{
     Abilities, GoOn, MOST_LISTED, OutgoingFile, PlaceProgress, Placing, ReadBack, RemoteEntry,
     RemoteFound, RemoteSink, ResumeNote, ResumeStep, SMALL, StoreCheck,
 };
-use crate::source::{FileSource, PIECE, hex};
+use crate::source::{PIECE, PublishedSource, hex};
 use bytes::Bytes;
 use check::PartSum;
 use hyper::Method;
@@ -70,7 +70,7 @@ impl S3Sink {
         check: StoreCheck,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Option<HttpAnswer>, DeliveryFailure> {
-        let (mut source, mut sum) = (FileSource::open(file)?, PartSum::new(check));
+        let (mut source, mut sum) = (PublishedSource::open(file)?, PartSum::new(check));
         while !source.is_at_end() {
             sum.update(&source.next(PIECE)?);
         }

@@ -108,8 +108,8 @@ pub enum RemoteFound {
 }
 
 impl RemoteFound {
-    /// What is decided of a file to be placed: it is there, it may not be placed, or, none, it is to
-    /// be sent.
+    /// What is decided of a file to be placed: it is there, or may not be placed; none where it is
+    /// to be sent.
     pub(crate) fn decided(
         self,
         place: &str,

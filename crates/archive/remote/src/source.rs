@@ -9,14 +9,14 @@ use std::fs::File;
 use std::io::{self, Read};
 
 /// A published file that is being read.
-pub struct FileSource<'a> {
+pub struct PublishedSource<'a> {
     of: &'a OutgoingFile,
     file: File,
     at: u64,
     hash: Sha256,
 }
 
-impl<'a> FileSource<'a> {
+impl<'a> PublishedSource<'a> {
     /// Opens it.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<'a> FileSource<'a> {
     /// Reads on to a place, for the digest; the last bytes before it, at most `tail`, are returned.
     ///
     /// # Errors
-    /// As [`FileSource::next`].
+    /// As [`PublishedSource::next`].
     pub fn skip_to(&mut self, place: u64, tail: usize) -> Result<Vec<u8>, DeliveryFailure> {
         let mut last = Vec::new();
         while self.at < place {

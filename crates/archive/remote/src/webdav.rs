@@ -17,7 +17,7 @@ use crate::sink::{
     Abilities, GoOn, OutgoingFile, PlaceProgress, Placing, PublishWay, ReadBack, RemoteEntry,
     RemoteFound, RemoteSink, ResumeNote, ResumeStep, SMALL, StoreCheck,
 };
-use crate::source::FileSource;
+use crate::source::PublishedSource;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -281,7 +281,7 @@ impl RemoteSink for WebSink {
             RemoteFound::Differs => Overwrite::Replace,
             RemoteFound::Absent => Overwrite::Refuse,
         };
-        FileSource::check(file)?;
+        PublishedSource::check(file)?;
         if known.publish == PublishWay::Direct
             && progress(PlaceProgress::Reached(&ResumeStep::part(file, 0))) == GoOn::Stop
         {

@@ -7,7 +7,7 @@ use crate::http::{CallBody, HttpAnswer, refused, tag_text};
 use crate::sink::{
     GoOn, OutgoingFile, PlaceProgress, ResumeNote, ResumeStep, StoreCheck, UploadNote, UploadedPart,
 };
-use crate::source::{FileSource, PIECE, hex};
+use crate::source::{PIECE, PublishedSource, hex};
 use bytes::Bytes;
 use hyper::Method;
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
@@ -119,7 +119,7 @@ impl Upload<'_> {
         mut note: UploadNote,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Uploaded, DeliveryFailure> {
-        let mut source = FileSource::open(self.file)?;
+        let mut source = PublishedSource::open(self.file)?;
         let there = note.parts.len() as u64 * note.part_size;
         source.skip_to(there.min(self.file.size.as_u64()), 0)?;
         while !source.is_at_end() {
@@ -146,7 +146,7 @@ impl Upload<'_> {
     fn send_part(
         &mut self,
         note: &UploadNote,
-        source: &mut FileSource<'_>,
+        source: &mut PublishedSource<'_>,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<Option<UploadedPart>, DeliveryFailure> {
         let (from, index) = (source.at(), note.parts.len());

@@ -11,7 +11,7 @@ use crate::sink::{
     Abilities, GoOn, MOST_LISTED, OutgoingFile, PlaceProgress, Placing, PublishWay, ReadBack,
     RemoteEntry, RemoteFound, ResumeNote, ResumeStep, SMALL, StoreCheck,
 };
-use crate::source::{FileSource, PIECE};
+use crate::source::{PIECE, PublishedSource};
 use russh_sftp::client::error::Error;
 use russh_sftp::extensions::FSYNC;
 use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
@@ -210,8 +210,8 @@ impl SftpClient {
         file: &'a OutgoingFile,
         path: &str,
         noted: u64,
-    ) -> Result<(String, FileSource<'a>), DeliveryFailure> {
-        let mut source = FileSource::open(file)?;
+    ) -> Result<(String, PublishedSource<'a>), DeliveryFailure> {
+        let mut source = PublishedSource::open(file)?;
         let there = if noted > 0 { self.size(path, &file.name).await? } else { None };
         if there.is_some_and(|there| (noted..=file.size.as_u64()).contains(&there)) {
             let flags = OpenFlags::READ | OpenFlags::WRITE;
@@ -223,7 +223,7 @@ impl SftpClient {
                 return Ok((handle, source));
             }
             self.session().raw.close(handle).await.ok();
-            source = FileSource::open(file)?;
+            source = PublishedSource::open(file)?;
         }
         let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
         Ok((self.create(&file.name, path, flags).await?, source))

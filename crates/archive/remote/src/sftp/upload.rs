@@ -5,7 +5,7 @@ use super::refusal::refused;
 use crate::access::RemoteAccess;
 use crate::failure::stalled;
 use crate::sink::{GoOn, OutgoingFile, PlaceProgress, ResumeStep};
-use crate::source::{FileSource, PIECE};
+use crate::source::{PIECE, PublishedSource};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use russh_sftp::client::error::Error;
@@ -68,7 +68,7 @@ impl Writing<'_> {
     /// The server refuses, the connection breaks, or nothing moves.
     pub async fn fill(
         &self,
-        source: &mut FileSource<'_>,
+        source: &mut PublishedSource<'_>,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
     ) -> Result<GoOn, DeliveryFailure> {
         let mut requests: Requests<'_> = FuturesOrdered::new();

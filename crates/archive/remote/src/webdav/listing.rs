@@ -40,11 +40,13 @@ fn elements<'a>(xml: &'a str, local: &str) -> Vec<&'a str> {
             continue;
         }
         let Some((head, inner)) = tag.split_once('>') else { break };
-        let Some((inner, after)) = inner.split_once(&format!("</{name}>")) else { continue };
-        if !head.ends_with('/') {
-            found.push(inner);
-            rest = after;
+        if head.ends_with('/') {
+            continue;
         }
+        // Each search for an end costs the length of the rest: one that fails is the last.
+        let Some((inner, after)) = inner.split_once(&format!("</{name}>")) else { break };
+        found.push(inner);
+        rest = after;
     }
     found
 }

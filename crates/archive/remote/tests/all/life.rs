@@ -124,7 +124,7 @@ pub fn broken_line(
     let placed = sink.place(file, &kept, &mut |_| GoOn::Continue).unwrap();
     assert!(matches!(placed, Placing::Placed(_)));
     let extra = (line.sent() - before).saturating_sub(file.size.as_u64());
-    eprintln!("{} bytes, {extra} of them sent twice or of the protocol", file.size);
+    eprintln!("{}: {extra} bytes were sent twice or are of the protocol", file.size);
     assert!(extra < twice, "{extra} bytes were sent twice");
     kept
 }
