@@ -39,11 +39,6 @@ impl<'a> PublishedSource<'a> {
         self.at
     }
 
-    /// Its length.
-    pub fn size(&self) -> u64 {
-        self.of.size.as_u64()
-    }
-
     /// Whether all of it was read.
     pub fn is_at_end(&self) -> bool {
         self.at == self.of.size.as_u64()

@@ -38,12 +38,18 @@ pub struct Writing<'a> {
 /// Requests under way.
 type Requests<'a> = FuturesOrdered<Pin<Box<dyn Future<Output = Acknowledged> + 'a>>>;
 
-/// The answer to one write.
+/// The answer to one request.
 struct Acknowledged {
     result: Result<(), Error>,
-    length: u64,
-    /// How long it took.
-    took: Duration,
+    of: Asked,
+}
+
+/// What was asked.
+enum Asked {
+    /// To write so many bytes; it took so long.
+    Write(u64, Duration),
+    /// To bring to the disk what was acknowledged when it was asked: so many bytes of the file.
+    Sync(u64),
 }
 
 /// How many writes are under way: as many as a server answers in a few seconds.
@@ -73,7 +79,7 @@ impl Writing<'_> {
     ) -> Result<GoOn, DeliveryFailure> {
         let mut requests: Requests<'_> = FuturesOrdered::new();
         let mut window = Window { writes: LEAST_WRITES };
-        let (mut acknowledged, mut noted, mut idle) = (source.at(), source.at(), Duration::ZERO);
+        let (mut acknowledged, mut synced, mut idle) = (source.at(), source.at(), Duration::ZERO);
         loop {
             while requests.len() < window.writes && !source.is_at_end() {
                 let offset = source.at();
@@ -83,52 +89,57 @@ impl Writing<'_> {
                 }
                 requests.push_back(Box::pin(self.write(offset, bytes)));
             }
+            if acknowledged - synced >= NOTED_EACH {
+                synced = acknowledged;
+                requests.push_back(Box::pin(self.synced(acknowledged)));
+            }
+            let mut wish = GoOn::Continue;
             match timeout(TICK, requests.next()).await {
                 Ok(None) => break,
-                Ok(Some(answer)) => {
-                    if let Err(error) = answer.result {
-                        return Err(self.refused(&error).await);
-                    }
+                Ok(Some(Acknowledged { result: Err(error), .. })) => {
+                    return Err(self.refused(&error).await);
+                }
+                Ok(Some(Acknowledged { of: Asked::Write(length, took), .. })) => {
                     idle = Duration::ZERO;
-                    acknowledged += answer.length;
-                    window.on_answer(answer.took);
-                    if acknowledged - noted < NOTED_EACH || acknowledged == source.size() {
-                        continue;
-                    }
-                    self.sync().await?;
-                    noted = acknowledged;
-                    let step = ResumeStep::part(self.file, noted);
-                    if progress(PlaceProgress::Reached(&step)) == GoOn::Stop {
-                        return Ok(GoOn::Stop);
-                    }
+                    acknowledged += length;
+                    window.on_answer(took);
+                }
+                Ok(Some(Acknowledged { of: Asked::Sync(durable), .. })) => {
+                    idle = Duration::ZERO;
+                    let step = ResumeStep::part(self.file, durable);
+                    wish = progress(PlaceProgress::Reached(&step));
                 }
                 Err(_) => idle += TICK,
             }
-            if progress(PlaceProgress::Sent(ByteCount::new(acknowledged))) == GoOn::Stop {
+            let sent = PlaceProgress::Sent(ByteCount::new(acknowledged));
+            if wish == GoOn::Stop || progress(sent) == GoOn::Stop {
                 return Ok(GoOn::Stop);
             }
             if idle >= self.access.stall {
                 return Err(stalled(self.place, "a write was to be acknowledged", idle));
             }
         }
-        self.sync().await?;
-        Ok(GoOn::Continue)
+        match self.synced(acknowledged).await.result {
+            Ok(()) => Ok(GoOn::Continue),
+            Err(error) => Err(self.refused(&error).await),
+        }
     }
 
     async fn write(&self, offset: u64, bytes: Vec<u8>) -> Acknowledged {
         let (began, length) = (Instant::now(), bytes.len() as u64);
         let written = self.session.raw.write(self.handle.clone(), offset, bytes).await;
-        Acknowledged { result: written.map(drop), length, took: began.elapsed() }
+        let of = Asked::Write(length, began.elapsed());
+        Acknowledged { result: written.map(drop), of }
     }
 
-    async fn sync(&self) -> Result<(), DeliveryFailure> {
+    /// Brings to the disk what was acknowledged, where the server can.
+    async fn synced(&self, acknowledged: u64) -> Acknowledged {
+        let of = Asked::Sync(acknowledged);
         if !self.session.extensions.contains_key(FSYNC) {
-            return Ok(());
+            return Acknowledged { result: Ok(()), of };
         }
-        match self.session.raw.fsync(self.handle.clone()).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(self.refused(&error).await),
-        }
+        let synced = self.session.raw.fsync(self.handle.clone()).await;
+        Acknowledged { result: synced.map(drop), of }
     }
 
     /// Version 3 has no code for a full disk: where the server says only that it failed, it is
@@ -207,7 +218,7 @@ const SLOW: Duration = Duration::from_secs(5);
 /// Pieces of 256 KiB.
 const READS: usize = 8;
 /// What a broken connection sends twice, at most, beside what is under way: 32 MiB, 2.7 s at
-/// 100 Mbit/s. Each costs the server a sync.
+/// 100 Mbit/s. Each costs the server a sync, while further writes are under way.
 const NOTED_EACH: u64 = 32 << 20;
 /// A disk with less room takes no file.
 const FULL: u64 = 1 << 20;
