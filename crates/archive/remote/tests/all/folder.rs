@@ -17,7 +17,10 @@ fn sink(path: &Path) -> Box<dyn RemoteSink> {
 fn a_folder_does_what_every_destination_must() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let seen = |name: &str| std::fs::read(there.path().join(name)).ok();
-    life::whole(&mut *sink(there.path()), here.path(), &seen);
+    let mut sink = sink(there.path());
+    life::whole(&mut *sink, here.path(), &seen);
+    let file = published(here.path(), "overtaken", 1 << 20);
+    life::overtaken(&mut *sink, &file, &there.path().join("overtaken"));
 }
 
 #[test]

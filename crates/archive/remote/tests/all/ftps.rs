@@ -89,6 +89,8 @@ fn pure_ftpd_does_what_every_destination_must() {
     eprintln!("{abilities:?}");
     assert_eq!(abilities.publish, PublishWay::Rename);
     assert!(abilities.resumes);
+    let file = published(ftpd.dir.path(), "overtaken", 1 << 20);
+    life::overtaken(&mut *sink, &file, &ftpd.folder().join("overtaken"));
 }
 
 #[test]

@@ -145,3 +145,15 @@ pub fn stopped(sink: &mut dyn RemoteSink, file: &OutgoingFile) {
     let placed = sink.place(file, &note, &mut |_| GoOn::Continue).unwrap();
     assert!(matches!(placed, Placing::Placed(_)));
 }
+
+/// A file of another writer that gets the name while ours is on its way is not replaced.
+pub fn overtaken(sink: &mut dyn RemoteSink, file: &OutgoingFile, there: &Path) {
+    let failure = sink
+        .place(file, &ResumeNote::Nothing, &mut |_| {
+            std::fs::write(there, "of another writer").unwrap();
+            GoOn::Continue
+        })
+        .unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Differs, "{failure}");
+    assert_eq!(std::fs::read(there).unwrap(), b"of another writer");
+}

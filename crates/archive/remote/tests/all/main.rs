@@ -9,6 +9,7 @@ mod folder;
 mod ftps;
 mod life;
 mod s3;
+mod scripted;
 mod servers;
 mod sftp;
 mod silent;

@@ -82,6 +82,8 @@ fn openssh_does_what_every_destination_must() {
     assert!(abilities.server.contains("OpenSSH"), "{abilities:?}");
     assert!(abilities.says_durable && abilities.resumes && abilities.refuses_existing);
     assert_eq!(abilities.publish, PublishWay::Rename);
+    let file = published(sshd.dir.path(), "overtaken", 1 << 20);
+    life::overtaken(&mut *sink, &file, &folder.join("overtaken"));
 }
 
 #[test]

@@ -1,0 +1,141 @@
+//! An object store that answers as a script says: what real ones do seldom.
+
+use crate::servers::{published, secret};
+use skyhaul_dispatch::FailureKind;
+use skyhaul_remote::{
+    Abilities, GoOn, OutgoingFile, PublishWay, RemoteAccess, RemotePlace, RemoteSink, ResumeNote,
+    S3Access, StoreCheck, open,
+};
+use skyhaul_units::ByteCount;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+/// Status line, headers and body of the answer to a method and a target.
+type Script = fn(&str, &str) -> (&'static str, &'static str, &'static str);
+
+fn store(script: Script) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(stream, script));
+        }
+    });
+    port
+}
+
+fn serve(mut stream: TcpStream, script: Script) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let (mut first, mut length) = (String::new(), 0);
+        if reader.read_line(&mut first).unwrap_or(0) == 0 {
+            return;
+        }
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink()).unwrap();
+        let mut words = first.split(' ');
+        let (method, target) = (words.next().unwrap(), words.next().unwrap());
+        let (status, headers, body) = script(method, target);
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n");
+        let head = if method == "HEAD" { head.replace("content-length: 0\r\n", "") } else { head };
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+    }
+}
+
+fn sink(dir: &Path, port: u16) -> Box<dyn RemoteSink> {
+    let keys = "[default]\naws_access_key_id = X\naws_secret_access_key = geheim\n";
+    let s3 = S3Access {
+        endpoint: Some(format!("http://127.0.0.1:{port}")),
+        profile_file: Some(secret(dir, "keys", keys)),
+        least_part: ByteCount::mib(5),
+        ..S3Access::default()
+    };
+    let access = RemoteAccess { s3, ..RemoteAccess::default() };
+    let known = Abilities {
+        server: String::new(),
+        publish: PublishWay::Whole,
+        says_durable: true,
+        resumes: true,
+        refuses_existing: true,
+        check: StoreCheck::Crc64,
+    };
+    let place: RemotePlace = "s3://bucket/in".parse().unwrap();
+    open(&place, &access, Some(&known)).unwrap()
+}
+
+fn failure(sink: &mut dyn RemoteSink, file: &OutgoingFile) -> skyhaul_dispatch::DeliveryFailure {
+    sink.place(file, &ResumeNote::Nothing, &mut |_| GoOn::Continue).unwrap_err()
+}
+
+#[test]
+fn a_completion_that_says_200_and_failed_is_tried_again() {
+    let port = store(|method, target| match (method, target) {
+        ("HEAD", _) => ("404 Not Found", "", ""),
+        ("POST", target) if target.contains("uploads=") => {
+            ("200 OK", "", "<R><UploadId>u&amp;1</UploadId></R>")
+        }
+        ("PUT", target) if target.contains("uploadId=u%261") => ("200 OK", "etag: \"t\"\r\n", ""),
+        ("POST", _) => (
+            "200 OK",
+            "",
+            "  \n<?xml version=\"1.0\"?><Error><Code>InternalError</Code><Message>We broke it\
+             </Message><RequestId>R9</RequestId></Error>",
+        ),
+        _ => ("400 Bad Request", "", ""),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let failure = failure(&mut *sink(dir.path(), port), &published(dir.path(), "a", 6 << 20));
+    assert_eq!(failure.kind, FailureKind::Line, "{failure}");
+    for word in ["InternalError", "We broke it", "R9"] {
+        assert!(failure.sentence.contains(word), "{failure}");
+    }
+}
+
+#[test]
+fn an_object_that_another_writer_put_there_meanwhile_stays() {
+    // There is none at the first look; the put is refused; at the next look there is one of
+    // another length.
+    static LOOKS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let port = store(|method, _| match method {
+        "HEAD" if LOOKS.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 => {
+            ("404 Not Found", "", "")
+        }
+        "HEAD" => ("200 OK", "content-length: 5\r\n", ""),
+        _ => ("412 Precondition Failed", "", "<Error><Code>PreconditionFailed</Code></Error>"),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let failure = failure(&mut *sink(dir.path(), port), &published(dir.path(), "a", 1000));
+    assert_eq!(failure.kind, FailureKind::Differs, "{failure}");
+}
+
+#[test]
+fn a_store_without_room_or_without_a_right_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = published(dir.path(), "a", 1000);
+    let full = store(|method, _| match method {
+        "HEAD" => ("404 Not Found", "", ""),
+        _ => ("400 Bad Request", "", "<Error><Code>QuotaExceeded</Code></Error>"),
+    });
+    let said = failure(&mut *sink(dir.path(), full), &file);
+    assert_eq!(said.kind, FailureKind::Full, "{said}");
+    let closed = store(|_, _| ("403 Forbidden", "", ""));
+    let said = failure(&mut *sink(dir.path(), closed), &file);
+    assert_eq!(said.kind, FailureKind::Access, "{said}");
+    assert!(said.sentence.contains("may not list"), "{said}");
+    let moved = store(|_, _| ("301 Moved Permanently", "location: https://b.example/\r\n", ""));
+    let said = failure(&mut *sink(dir.path(), moved), &file);
+    assert_eq!(said.kind, FailureKind::Access, "{said}");
+    assert!(said.sentence.contains("https://b.example/"), "{said}");
+}
