@@ -185,7 +185,7 @@ impl CentreConfig {
             consumer.check_folder(base).map_err(|what| {
                 let help =
                     "name another folder, or write format = \"edos\" if the consumer reads that";
-                let place = KeyPlace { heading: "[[delivery]]", nth, key: "dir" };
+                let place = KeyPlace { heading: "[[delivery]]", nth, key: "to" };
                 ConfigError::at(ConfigText { text, file }, place, what, help)
             })?;
         }

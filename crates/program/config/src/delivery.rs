@@ -7,9 +7,11 @@ use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::ApidRange;
 use skyhaul_dispatch::ChecksumKind;
 use skyhaul_dispatch::sips::{self, FileType, Terms};
-use skyhaul_units::Duration;
+use skyhaul_remote::{DeliveryPace, RemoteAccess, RemotePlace, S3Access};
+use skyhaul_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 section! {
     /// An expedited data set (EDS): a part of a contact that is published while the contact is
@@ -29,13 +31,38 @@ section! {
 }
 
 section! {
-    /// A folder of another system that receives products: the files, a delivery record, and a
-    /// signal file.
+    /// Another system that receives products: the files, a delivery record, and a signal file.
     "[[delivery]]" DeliveryEntry {
         /// Its name in status output, and the consumer's name in delivery records.
         name: Name => required,
-        /// The folder. The centre creates it at its start if it does not exist.
-        dir: PathBuf => required,
+        /// Where: `folder:PATH`, a folder of this machine or mounted here, which the centre
+        /// creates at its start if it does not exist; `sftp://USER@HOST[:PORT]/DIR`;
+        /// `ftps://USER@HOST[:PORT]/DIR`; `https://[USER@]HOST[:PORT]/DIR` (PUT, and WebDAV where
+        /// the server has it); or `s3://BUCKET[/PREFIX]`.
+        to: DeliveryPlace => required,
+        /// The private key for `sftp://`, as OpenSSH writes it, without a passphrase.
+        key: PathBuf => optional,
+        /// A file with the password of the user in its first line; of `https://` without a user it
+        /// is a bearer token.
+        password: PathBuf => optional,
+        /// The keys that the `sftp://` server may have, as `ssh-keygen -l` prints them (`SHA256:…`).
+        host_keys: Vec<String> => optional,
+        /// Certificates (PEM) that vouch for an `ftps://`, `https://` or `s3://` server. Default:
+        /// those of this machine.
+        ca: PathBuf => optional,
+        /// The object store, `https://HOST[:PORT]`, or `http://` in a closed network. Default:
+        /// Amazon's.
+        endpoint: String => optional,
+        /// The region of the object store. Default: `us-east-1`.
+        region: Name => optional,
+        /// The file with the keys of the object store, in the form of Amazon's `credentials`.
+        profile_file: PathBuf => optional,
+        /// The profile in that file. Default: `default`.
+        profile: Name => optional,
+        /// The most that goes there. Default: no limit.
+        rate: Rate => optional,
+        /// The folder by which delivery records name the place. Default: its path.
+        directory: String => optional,
         /// `edos`: binary records and notices; `sips`: records and notices in PVL.
         format: DeliveryFormat => "sips",
         /// `first`: delivers each version as soon as it is made; `complete`: delivers a product
@@ -45,9 +72,9 @@ section! {
         patience: Duration => "6 h",
         /// The products, such as `"viirs-science, other"`. Default: all.
         products: Products => optional,
-        /// The folder where the consumer writes its notices. Default: `notices` in the delivery
-        /// folder. The centre moves them to `read` there.
-        notices: PathBuf => optional,
+        /// The folder below the place where the consumer writes its notices. The centre moves them
+        /// to `read` there.
+        notices: String => "notices",
         /// The most attempts to deliver a product if the consumer reports that it could not take
         /// it.
         attempts: u32 => "3",
@@ -72,6 +99,10 @@ section! {
 /// Applications of an expedited data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Apids(pub Vec<ApidRange>);
+
+/// Where products go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryPlace(pub RemotePlace);
 
 /// Names of products.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,9 +136,32 @@ impl ExpeditedEntry {
 }
 
 impl DeliveryEntry {
-    /// Where the consumer writes its notices.
-    pub fn notices(&self) -> PathBuf {
-        self.notices.clone().unwrap_or_else(|| self.dir.join("notices"))
+    /// How the place is entered.
+    pub fn access(&self) -> RemoteAccess {
+        let usual = RemoteAccess::default();
+        RemoteAccess {
+            key_file: self.key.clone(),
+            password_file: self.password.clone(),
+            host_keys: self.host_keys.clone().unwrap_or_default(),
+            ca_file: self.ca.clone(),
+            s3: S3Access {
+                endpoint: self.endpoint.clone(),
+                region: self.region.as_ref().map(ToString::to_string),
+                profile_file: self.profile_file.clone(),
+                profile: self.profile.as_ref().map(ToString::to_string),
+                ..usual.s3
+            },
+            pace: self.rate.map(|rate| Arc::new(DeliveryPace::new(rate))),
+            stall: usual.stall,
+        }
+    }
+
+    /// The folder of this machine that it is, if it is one.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.to.0 {
+            RemotePlace::Folder(path) => Some(path),
+            _ => None,
+        }
     }
 
     /// Whether it gets products of this name.
@@ -126,8 +180,19 @@ impl DeliveryEntry {
 
     /// The folder as delivery records name it.
     pub fn directory(&self) -> String {
-        let path = std::path::absolute(&self.dir).unwrap_or_else(|_| self.dir.clone());
-        path.to_string_lossy().into_owned()
+        if let Some(directory) = &self.directory {
+            return directory.clone();
+        }
+        match &self.to.0 {
+            RemotePlace::Folder(path) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                path.to_string_lossy().into_owned()
+            }
+            RemotePlace::Sftp(server) | RemotePlace::Ftps(server) | RemotePlace::Https(server) => {
+                server.folder.clone()
+            }
+            RemotePlace::S3 { bucket, prefix } => format!("{bucket}/{prefix}"),
+        }
     }
 
     /// Whether its delivery records can name a folder, seen from the configuration's.
@@ -141,10 +206,12 @@ impl DeliveryEntry {
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
-        crate::from_base(base, &mut self.dir);
-        if let Some(notices) = &mut self.notices {
-            crate::from_base(base, notices);
+        if let RemotePlace::Folder(path) = &mut self.to.0 {
+            crate::from_base(base, path);
         }
+        let files =
+            [&mut self.key, &mut self.password, &mut self.ca, &mut self.profile_file].into_iter();
+        files.flatten().for_each(|file| crate::from_base(base, file));
     }
 }
 
@@ -162,6 +229,17 @@ impl FromStr for Apids {
         };
         let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
         ranges.map(Self).ok_or_else(refuse)
+    }
+}
+
+impl FromStr for DeliveryPlace {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        // Paths begin at the file's own folder.
+        if let Some(path) = text.strip_prefix("folder:").filter(|path| !path.is_empty()) {
+            return Ok(Self(RemotePlace::Folder(PathBuf::from(path))));
+        }
+        text.parse().map(Self).map_err(|error: skyhaul_remote::PlaceError| error.to_string())
     }
 }
 
@@ -200,4 +278,4 @@ impl FromStr for DeliveryMode {
     }
 }
 
-from_text!(Apids, Products, DeliveryFormat, DeliveryMode);
+from_text!(Apids, DeliveryPlace, Products, DeliveryFormat, DeliveryMode);

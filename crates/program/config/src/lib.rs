@@ -63,7 +63,9 @@ pub use blocks::{AllowEntries, AllowEntry, BlocksEntry, ClassNames, UserName};
 pub use book::{AddressBook, BookChangeError, BookPeer};
 pub use centre::{CentreConfig, Listen, SessionLimits, Store};
 pub use channel::{Channel, Compress, MissionRef};
-pub use delivery::{Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, ExpeditedEntry};
+pub use delivery::{
+    Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, DeliveryPlace, ExpeditedEntry,
+};
 pub use destination::{Destination, DestinationEntry, DestinationPlace, SinceName};
 pub use destination_names::DestinationNames;
 pub use error::{ConfigError, ConfigText};

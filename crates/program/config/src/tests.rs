@@ -435,7 +435,7 @@ fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_f
 
 #[test]
 fn a_delivery_says_what_its_consumer_takes_or_is_refused_with_its_line() {
-    let table = "[[delivery]]\nname = \"lance\"\ndir = \"out/lance\"\nchecksum = \
+    let table = "[[delivery]]\nname = \"lance\"\nto = \"folder:out/lance\"\nchecksum = \
                 \"cksum\"\nfile_type = \"HDF\"\n\
                  node_name = \"dist.example.org\"\n";
     let config = centre(&format!("{CENTRE}{table}"));

@@ -54,7 +54,7 @@ use reload::Reload;
 pub(crate) use shared::CentreShared;
 use shared::CentreState;
 use skyhaul_channels_io::{ChannelService, IncomingChannels};
-use skyhaul_config::{CentreConfig, PeerEntry};
+use skyhaul_config::{CentreConfig, DeliveryEntry, PeerEntry};
 use skyhaul_files_io::{Claims, Directory, Root};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
@@ -92,8 +92,8 @@ impl Centre {
         if let Some(products) = &config.products {
             services::make_folder(&products.dir)?;
         }
-        for consumer in &config.delivery {
-            services::make_folder(&consumer.dir)?;
+        for folder in config.delivery.iter().filter_map(DeliveryEntry::folder) {
+            services::make_folder(folder)?;
         }
         let peers = peers(config, &config.peer)?;
         let Listening { driver, listens, addresses } = listen(config, clock, blocks)?;

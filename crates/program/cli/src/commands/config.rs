@@ -384,7 +384,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
             DeliveryMode::First => "each version at once".to_owned(),
             DeliveryMode::Complete => format!("when complete, or after {}", spoken(entry.patience)),
         };
-        writeln!(out, "  delivers   to {} in {}, {when}", entry.name, entry.dir.display())?;
+        writeln!(out, "  delivers   to {} in {}, {when}", entry.name, entry.to.0)?;
     }
     live.iter().try_for_each(|live| write_live(live, out))?;
     writeln!(

@@ -187,7 +187,7 @@ fn md5(path: &Path) -> String {
 
 /// A site that delivers to `archive`, and has delivered two products or more of a first contact.
 fn delivered() -> (Site, Vec<Value>) {
-    let site = Site::with("[[delivery]]\nname = \"archive\"\ndir = \"out\"\n");
+    let site = Site::with("[[delivery]]\nname = \"archive\"\nto = \"folder:out\"\n");
     let file = site.folder().join("first.dat");
     let made = ["generate", "--mission", "noaa-21", "--frames", "1500", "--output", "first.dat"];
     support::process::printed(&made, site.folder());

@@ -243,8 +243,8 @@ fn whole() -> Vec<Value> {
 fn the_products_of_each_contact_are_completed_from_overlapping_contacts() {
     let whole = whole();
     let network = Network::making(
-        "[[delivery]]\nname = \"fast\"\ndir = \"fast\"\n\
-         [[delivery]]\nname = \"whole\"\ndir = \"whole\"\nmode = \"complete\"\n",
+        "[[delivery]]\nname = \"fast\"\nto = \"folder:fast\"\n\
+         [[delivery]]\nname = \"whole\"\nto = \"folder:whole\"\nmode = \"complete\"\n",
     );
     network.play("north");
     let first = network.first("north");

@@ -1,10 +1,10 @@
-//! Delivery of products to consumers: the files, then the delivery record, then its signal file, in
-//! the consumer's folder; and the notices that come back.
+//! Delivery of products to consumers: the files, then the delivery record, then its signal file, at
+//! the consumer's place; and the notices that come back.
 //!
 //! The catalogue has each product and each delivery's state ([`ledger`]); each consumer has a
 //! thread ([`worker`]).
 
-mod copy;
+mod digest;
 mod ledger;
 mod notices;
 mod orders;

@@ -196,9 +196,10 @@ fn write_received(
             if centre.delivery.is_empty() {
                 writeln!(out, "    to nobody: no [[delivery]] takes them from there")?;
             }
-            centre.delivery.iter().try_for_each(|entry| {
-                writeln!(out, "    to {} in {}", entry.name, entry.dir.display())
-            })?;
+            centre
+                .delivery
+                .iter()
+                .try_for_each(|entry| writeln!(out, "    to {} in {}", entry.name, entry.to.0))?;
         }
         None => writeln!(out, "  kept as received: the node makes no products")?,
     }

@@ -13,6 +13,7 @@ use skyhaul_dispatch::{
     Notice, NoticeContent, RetryRules,
 };
 use skyhaul_level0::report::Product;
+use skyhaul_remote::Abilities;
 use skyhaul_units::{Duration, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -130,6 +131,25 @@ impl DeliveryLedger {
     /// Has the consumer's thread look at a delivery.
     pub fn look_again(&self, consumer: &str, id: u64) {
         self.tell(consumer, std::iter::once(id));
+    }
+
+    /// Whether the consumer's thread should look at a delivery: an operator changed it.
+    pub fn is_changed(&self, consumer: &str, id: u64) -> bool {
+        lock(&self.changed).get(consumer).is_some_and(|ids| ids.contains(&id))
+    }
+
+    /// Keeps the note by which a file's transfer goes on.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn keep_note(&self, id: u64, file: &str, note: &str) -> Result<(), CatalogueError> {
+        self.catalogue.keep_note(id, file, note)
+    }
+
+    /// What the place of a consumer was found to be able to do, if that was found out.
+    pub fn abilities(&self, consumer: &str) -> Option<Abilities> {
+        let text = lock(&self.reader).abilities(consumer).ok().flatten()?;
+        serde_json::from_str(&text).ok()
     }
 
     fn tell(&self, consumer: &str, ids: impl Iterator<Item = u64>) {

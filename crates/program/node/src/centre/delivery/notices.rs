@@ -1,45 +1,52 @@
 //! The notices of a consumer, in its folder of notices.
 
 use super::worker::ConsumerWorker;
-use skyhaul_dispatch::{DeliveryInput, DeliveryState, Notice};
-use std::fs;
-use std::path::Path;
+use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, Notice};
+use skyhaul_units::{ByteCount, Duration};
 
 const NOTICES: [&str; 3] = [".PAN", ".EAN", ".PDRD"];
-/// Further notices are read half a second later.
+/// Further notices are read with the next look.
 const NOTICES_AT_ONCE: usize = 256;
-/// 1 MiB: 4,000 files.
-const LONGEST_NOTICE: u64 = 1 << 20;
+/// 4,000 files.
+const LONGEST_NOTICE: ByteCount = ByteCount::mib(1);
+/// Between two looks into a folder of another machine.
+const FAR_LOOK: Duration = Duration::from_secs(30);
 
 impl ConsumerWorker {
     /// Reads the consumer's notices.
-    pub(super) fn notices(&self) -> Result<(), String> {
-        let dir = self.consumer.notices();
-        // The consumer may not have created it yet.
-        let Ok(entries) = fs::read_dir(&dir) else { return Ok(()) };
-        let is_notice = |name: &str| NOTICES.iter().any(|suffix| name.ends_with(suffix));
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let mut names: Vec<String> =
-            names.filter(|name| is_notice(name)).take(NOTICES_AT_ONCE).collect();
+    pub(super) fn notices(&mut self) -> Result<(), String> {
+        let now = self.clock.now();
+        if now < self.look {
+            return Ok(());
+        }
+        if self.consumer.folder().is_none() {
+            self.look = now + FAR_LOOK;
+        }
+        let folder = self.consumer.notices.clone();
+        let say = |failure: DeliveryFailure| failure.sentence;
+        let entries = self.sink().and_then(|sink| sink.list(&folder)).map_err(say)?;
+        let is_notice = |name: &String| NOTICES.iter().any(|suffix| name.ends_with(suffix));
+        let names = entries.into_iter().map(|entry| entry.name).filter(is_notice);
+        let mut names: Vec<String> = names.take(NOTICES_AT_ONCE).collect();
         names.sort();
         for name in names {
-            let path = dir.join(&name);
-            self.notice(&path, &name).map_err(|error| format!("{}: {error}", path.display()))?;
+            let to = self.notice(&folder, &name)?;
+            let (from, to) = (format!("{folder}/{name}"), format!("{folder}/{to}/{name}"));
+            self.sink().and_then(|sink| sink.rename(&from, &to)).map_err(say)?;
         }
         Ok(())
     }
 
-    fn notice(&self, path: &Path, name: &str) -> Result<(), String> {
-        if fs::metadata(path).map_err(|error| error.to_string())?.len() > LONGEST_NOTICE {
-            tracing::warn!("{}: too long for a notice", path.display());
-            return put_away(path, "unknown");
-        }
-        let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    /// Reads a notice. Returns the name of the folder where it is put away.
+    fn notice(&mut self, folder: &str, name: &str) -> Result<&'static str, String> {
+        let path = format!("{folder}/{name}");
+        let read = self.sink().and_then(|sink| sink.read(&path, LONGEST_NOTICE));
+        let bytes = read.map_err(|failure| failure.sentence)?.unwrap_or_default();
         let notice = match Notice::parse(&bytes) {
             Ok(notice) => notice,
             Err(error) => {
-                tracing::warn!("{}: {error}", path.display());
-                return put_away(path, "unknown");
+                tracing::warn!("{path} of {}: {error}", self.consumer.name);
+                return Ok("unknown");
             }
         };
         let (stem, consumer) = (name.split('.').next(), self.consumer.name.as_str());
@@ -47,8 +54,8 @@ impl ConsumerWorker {
         let answered =
             ledger.answered(consumer, stem, &notice).map_err(|error| error.to_string())?;
         let Some(id) = answered else {
-            tracing::warn!("{}: notice for an unknown delivery", path.display());
-            return put_away(path, "unknown");
+            tracing::warn!("{path} of {consumer}: notice for an unknown delivery");
+            return Ok("unknown");
         };
         let input = DeliveryInput::Noticed(notice);
         let step = ledger.step(id, input, self.clock.utc()).map_err(|error| error.to_string())?;
@@ -62,14 +69,6 @@ impl ConsumerWorker {
             }
             ledger.look_again(consumer, id);
         }
-        put_away(path, "read")
+        Ok("read")
     }
-}
-
-/// Moves a notice that was read into the folder `to`.
-fn put_away(path: &Path, to: &str) -> Result<(), String> {
-    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-    let folder = dir.join(to);
-    let moved = fs::create_dir_all(&folder).and_then(|()| fs::rename(path, folder.join(name)));
-    moved.map_err(|error| error.to_string())
 }

@@ -1,12 +1,12 @@
 //! The thread of one consumer: begins its deliveries in their order, and reads its notices. A
 //! consumer whose folder hangs holds up no other.
 
-use super::copy::{self, CopiedFile};
+use super::digest::digests;
 use super::ledger::{DeliveryLedger, rules};
 use super::product::stem_of;
 use crate::centre::shared::CentreShared;
 use skyhaul_catalogue::{Item, ItemFile, ItemForm};
-use skyhaul_catalogue_io::{CatalogueReader, DeliveryRow, ItemRow};
+use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow, ItemRow};
 use skyhaul_config::{DeliveryEntry, DeliveryFormat};
 use skyhaul_dispatch::{
     Checksum, DeliveredFile, DeliveryFailure, DeliveryInput, DeliveryOrdering, DeliveryOutput,
@@ -15,21 +15,35 @@ use skyhaul_dispatch::{
 };
 use skyhaul_level0::naming::{ProductName, Series};
 use skyhaul_net::Clock;
-use skyhaul_units::{ByteCount, Duration, Utc};
+use skyhaul_remote::{
+    GoOn, OutgoingFile, PlaceProgress, Placing, ReadBack, RemoteAccess, RemoteFound, RemoteSink,
+    ResumeNote,
+};
+use skyhaul_units::{ByteCount, Duration, Instant, Utc};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The thread of one consumer.
-#[derive(Debug)]
 pub struct ConsumerWorker {
     pub(super) shared: Arc<CentreShared>,
     pub(super) clock: Clock,
     /// This centre's name.
     name: String,
     pub(super) consumer: DeliveryEntry,
+    access: RemoteAccess,
+    /// The connection, once there is one.
+    sink: Option<Box<dyn RemoteSink>>,
     queue: DestinationQueue,
+    /// When notices are looked for next.
+    pub(super) look: Instant,
     /// When a notice is given up, by the number of its delivery.
     timeouts: BTreeSet<(Utc, u64)>,
+}
+
+/// The files of a product at its consumer.
+struct Handed {
+    files: Vec<DeliveredFile>,
+    proof: Proof,
 }
 
 /// Between two looks for due deliveries and new notices.
@@ -44,7 +58,9 @@ impl ConsumerWorker {
         consumer: DeliveryEntry,
     ) -> Self {
         let queue = DestinationQueue::new(DeliveryOrdering::Oldest, 1, rules(&consumer));
-        Self { shared, clock, name, consumer, queue, timeouts: BTreeSet::new() }
+        let (access, look) = (consumer.access(), Instant::ZERO);
+        let timeouts = BTreeSet::new();
+        Self { shared, clock, name, consumer, access, sink: None, queue, look, timeouts }
     }
 
     pub(super) fn ledger(&self) -> &DeliveryLedger {
@@ -69,7 +85,7 @@ impl ConsumerWorker {
 
     /// Reads notices, and delivers what is due.
     fn turn(&mut self, reader: &mut Option<CatalogueReader>) -> Result<(), String> {
-        let say = |error: skyhaul_catalogue_io::CatalogueError| error.to_string();
+        let say = |error: CatalogueError| error.to_string();
         let reader = match reader {
             Some(reader) => reader,
             None => {
@@ -85,7 +101,7 @@ impl ConsumerWorker {
                 self.place(&row);
             }
         }
-        self.notices()?;
+        let heard = self.notices();
         self.expire().map_err(say)?;
         while let Some(id) = self.queue.poll(self.clock.utc()) {
             let failure = match self.deliver(reader, id) {
@@ -108,6 +124,7 @@ impl ConsumerWorker {
         match self.queue.trouble() {
             Some((_, sentence)) => Err(sentence.to_owned()),
             None => {
+                heard?;
                 self.shared.alarms.clear(&self.alarm());
                 Ok(())
             }
@@ -137,7 +154,7 @@ impl ConsumerWorker {
     }
 
     /// Gives up the notices whose time is over.
-    fn expire(&mut self) -> Result<(), skyhaul_catalogue_io::CatalogueError> {
+    fn expire(&mut self) -> Result<(), CatalogueError> {
         let now = self.clock.utc();
         while let Some((due, id)) = self.timeouts.first().copied().filter(|(due, _)| *due <= now) {
             self.ledger().step(id, DeliveryInput::Timeout, now)?;
@@ -148,84 +165,106 @@ impl ConsumerWorker {
 
     /// Carries out one delivery. Returns its failure.
     fn deliver(
-        &self,
+        &mut self,
         reader: &CatalogueReader,
         id: u64,
-    ) -> Result<Option<DeliveryFailure>, skyhaul_catalogue_io::CatalogueError> {
+    ) -> Result<Option<DeliveryFailure>, CatalogueError> {
         let Some(row) = reader.delivery(id)? else { return Ok(None) };
         let Some(ItemRow { item, .. }) = reader.item(row.item)? else { return Ok(None) };
-        let ledger = self.ledger();
-        let now = || self.clock.utc();
-        let Some((_, DeliveryOutput::Quiet)) = ledger.step(id, DeliveryInput::Begin, now())? else {
+        let begun = self.ledger().step(id, DeliveryInput::Begin, self.clock.utc())?;
+        if !matches!(begun, Some((_, DeliveryOutput::Quiet))) {
             return Ok(None);
-        };
-        let failed = |failure: DeliveryFailure| {
-            ledger.step(id, DeliveryInput::Failed(failure.clone(), spread(id)), now())?;
-            if !failure.kind.is_of_destination() {
-                let what = format!("a product is not delivered to {}", self.consumer.name);
-                self.shared.alarms.raise(&what, &failure.sentence);
-            }
-            Ok(Some(failure))
-        };
-        let files = match self.hand_over(&row, &item) {
-            Ok(files) => files,
-            Err(failure) => return failed(failure),
-        };
-        let placed = ledger.step(id, DeliveryInput::Placed(Proof::Written), now())?;
-        let Some((_, DeliveryOutput::Quiet)) = placed else { return Ok(None) };
-        if let Err(failure) = self.write_record(&row, &item, files) {
-            return failed(failure);
         }
-        ledger.step(id, DeliveryInput::Recorded, now())?;
+        match self.hand_over(reader, &row, &item) {
+            Ok(sent) => {
+                if let Some(Handed { files, proof }) = sent {
+                    return self.conclude(&row, &item, files, proof);
+                }
+                // Stopped: by the end of the node, or by an order, which the state shows.
+                Ok(None)
+            }
+            Err(failure) => self.failed(id, failure),
+        }
+    }
+
+    /// All files are there: writes the record.
+    fn conclude(
+        &mut self,
+        row: &DeliveryRow,
+        item: &Item,
+        files: Vec<DeliveredFile>,
+        proof: Proof,
+    ) -> Result<Option<DeliveryFailure>, CatalogueError> {
+        let placed = self.ledger().step(row.id, DeliveryInput::Placed(proof), self.clock.utc())?;
+        if !matches!(placed, Some((_, DeliveryOutput::Quiet))) {
+            return Ok(None);
+        }
+        if let Err(failure) = self.write_record(row, item, files) {
+            return self.failed(row.id, failure);
+        }
+        self.ledger().step(row.id, DeliveryInput::Recorded, self.clock.utc())?;
         let consumer = self.consumer.name.as_str();
-        tracing::info!(consumer, name = stem_of(&item), "delivered");
+        tracing::info!(consumer, name = stem_of(item), "delivered");
         Ok(None)
     }
 
-    /// Copies the files of a product. Returns them as the record names them.
-    fn hand_over(
+    fn failed(
         &self,
-        row: &DeliveryRow,
-        item: &Item,
-    ) -> Result<Vec<DeliveredFile>, DeliveryFailure> {
-        let dir = &self.consumer.dir;
-        if !dir.is_dir() {
-            let sentence = format!(
-                "{}: the folder is missing; mount or create it, no data is lost",
-                dir.display()
-            );
+        id: u64,
+        failure: DeliveryFailure,
+    ) -> Result<Option<DeliveryFailure>, CatalogueError> {
+        let input = DeliveryInput::Failed(failure.clone(), spread(id));
+        self.ledger().step(id, input, self.clock.utc())?;
+        if !failure.kind.is_of_destination() {
+            let what = format!("a product is not delivered to {}", self.consumer.name);
+            self.shared.alarms.raise(&what, &failure.sentence);
+        }
+        Ok(Some(failure))
+    }
+
+    /// The connection to the place.
+    pub(super) fn sink(&mut self) -> Result<&mut dyn RemoteSink, DeliveryFailure> {
+        if let Some(dir) = self.consumer.folder()
+            && !dir.is_dir()
+        {
+            let what = "the folder is missing; mount or create it, no data is lost";
+            let sentence = format!("{}: {what}", dir.display());
             return Err(DeliveryFailure::new(FailureKind::Line, sentence));
         }
+        if self.sink.is_none() {
+            let place = &self.consumer.to.0;
+            let known = self.ledger().abilities(self.consumer.name.as_str());
+            self.sink = Some(skyhaul_remote::open(place, &self.access, known.as_ref())?);
+        }
+        self.sink
+            .as_deref_mut()
+            .ok_or_else(|| DeliveryFailure::new(FailureKind::Line, "there is no connection"))
+            .map(|sink| sink as &mut dyn RemoteSink)
+    }
+
+    /// Places the files of a product. Returns them as the record names them; none where it was
+    /// stopped.
+    fn hand_over(
+        &mut self,
+        reader: &CatalogueReader,
+        row: &DeliveryRow,
+        item: &Item,
+    ) -> Result<Option<Handed>, DeliveryFailure> {
         let is_sips = self.consumer.format == DeliveryFormat::Sips;
         let kind = is_sips.then_some(self.consumer.checksum);
         let wanted = |file: &&ItemFile| {
             row.delivery.only.as_ref().is_none_or(|only| only.contains(&file.name))
         };
         let directory = self.consumer.directory();
-        let mut files = Vec::with_capacity(item.files.len());
+        let mut handed = Handed { files: Vec::new(), proof: Proof::Digest };
         for file in item.files.iter().filter(wanted) {
-            let (from, to) = (self.ledger().products().join(&file.name), dir.join(&file.name));
-            let before = if row.delivery.is_repeated() {
-                None
-            } else {
-                copy::there(&to, file, kind).map_err(|error| unusable(&to, &error))?
-            };
-            let CopiedFile { checksum, is_as_published } = match before {
-                Some(CopiedFile { is_as_published: false, .. }) => {
-                    let sentence = format!(
-                        "{}: a file of this name with other content is there; move it away, then \
-                        `skyhaul deliveries again {}`",
-                        to.display(),
-                        row.id
-                    );
-                    return Err(DeliveryFailure::new(FailureKind::Differs, sentence));
-                }
-                Some(seen) => seen,
-                None => {
-                    copy::copy(&from, dir, file, kind).map_err(|error| unusable(&from, &error))?
-                }
-            };
-            if !is_as_published {
+            let path = self.ledger().products().join(&file.name);
+            let own = digests(&path, kind).map_err(|error| {
+                let help = "repair the folder, no data is lost";
+                let sentence = format!("{}: {error}; {help}", path.display());
+                DeliveryFailure::new(FailureKind::Line, sentence)
+            })?;
+            if own.sha256 != file.sha256 {
                 let sentence = format!(
                     "{} differs from the published file; the published SHA-256 is in the account \
                     beside it",
@@ -233,14 +272,77 @@ impl ConsumerWorker {
                 );
                 return Err(DeliveryFailure::new(FailureKind::Source, sentence));
             }
-            files.push(delivered(file, &directory, checksum));
+            let outgoing = OutgoingFile {
+                path,
+                name: file.name.clone(),
+                size: ByteCount::new(file.size),
+                sha256: file.sha256,
+                md5: file.md5,
+                read_back: ReadBack::Small,
+            };
+            if row.delivery.is_repeated() {
+                self.move_away(&outgoing)?;
+            }
+            let Some(proof) = self.place_file(reader, row.id, &outgoing)? else { return Ok(None) };
+            handed.proof = weaker(handed.proof, proof);
+            handed.files.push(delivered(file, &directory, own.checksum));
         }
-        Ok(files)
+        Ok(Some(handed))
+    }
+
+    /// The consumer wants a file again: what is there under its name is what was sent before.
+    fn move_away(&mut self, file: &OutgoingFile) -> Result<(), DeliveryFailure> {
+        let sink = self.sink()?;
+        match sink.look(file)? {
+            RemoteFound::Absent => Ok(()),
+            RemoteFound::Same(_) | RemoteFound::Differs => {
+                sink.rename(&file.name, &format!(".{}.refused", file.name))
+            }
+        }
+    }
+
+    /// Places one file, from where an earlier attempt stopped. Returns none where it was stopped.
+    fn place_file(
+        &mut self,
+        reader: &CatalogueReader,
+        id: u64,
+        file: &OutgoingFile,
+    ) -> Result<Option<Proof>, DeliveryFailure> {
+        let kept = |error: CatalogueError| {
+            DeliveryFailure::new(FailureKind::Line, format!("the catalogue: {error}"))
+        };
+        let note = reader.note(id, &file.name).map_err(kept)?;
+        // A note that cannot be read is of another release: the file is sent from its beginning.
+        let mut note: ResumeNote =
+            note.and_then(|note| serde_json::from_str(&note).ok()).unwrap_or_default();
+        let (shared, consumer) = (Arc::clone(&self.shared), self.consumer.name.to_string());
+        let mut lost = None;
+        let begun = note.clone();
+        let mut progress = |progress: PlaceProgress<'_>| {
+            let ledger = shared.deliveries();
+            if let PlaceProgress::Reached(step) = progress {
+                note.apply(step);
+                let text = serde_json::to_string(&note).unwrap_or_default();
+                lost = ledger.keep_note(id, &file.name, &text).err();
+            }
+            let stops = lost.is_some()
+                || shared.shutdown.is_requested()
+                || ledger.is_changed(&consumer, id);
+            if stops { GoOn::Stop } else { GoOn::Continue }
+        };
+        let placed = self.sink()?.place(file, &begun, &mut progress)?;
+        if let Some(error) = lost {
+            return Err(kept(error));
+        }
+        Ok(match placed {
+            Placing::Placed(proof) => Some(proof),
+            Placing::Stopped => None,
+        })
     }
 
     /// Writes the delivery record, and then its signal file.
     fn write_record(
-        &self,
+        &mut self,
         row: &DeliveryRow,
         item: &Item,
         files: Vec<DeliveredFile>,
@@ -252,10 +354,9 @@ impl ConsumerWorker {
             DeliveryFormat::Sips => sips::write_record(&record, &self.consumer.terms())
                 .map_err(|error| DeliveryFailure::new(FailureKind::Refused, error.to_string()))?,
         };
-        let dir = &self.consumer.dir;
-        copy::write(dir, &name, &bytes)
-            .and_then(|()| copy::write(dir, &format!("{name}.XFR"), b""))
-            .map_err(|error| unusable(&dir.join(&name), &error))
+        let sink = self.sink()?;
+        sink.write(&name, &bytes)?;
+        sink.write(&format!("{name}.XFR"), b"")
     }
 
     fn record(&self, row: &DeliveryRow, item: &Item, files: Vec<DeliveredFile>) -> DeliveryRecord {
@@ -288,14 +389,17 @@ fn delivered(file: &ItemFile, directory: &str, checksum: Option<Checksum>) -> De
     }
 }
 
-fn unusable(path: &std::path::Path, error: &std::io::Error) -> DeliveryFailure {
-    let kind = match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => FailureKind::Full,
-        std::io::ErrorKind::PermissionDenied => FailureKind::Access,
-        _ => FailureKind::Line,
-    };
-    let sentence = format!("{}: {error}; repair the folder, no data is lost", path.display());
-    DeliveryFailure::new(kind, sentence)
+/// The proof of two files together: that of the one of which less is known.
+const fn weaker(one: Proof, two: Proof) -> Proof {
+    const fn rank(proof: Proof) -> u8 {
+        match proof {
+            Proof::Size => 0,
+            Proof::Written => 1,
+            Proof::ReadBack => 2,
+            Proof::Digest | Proof::Receipt | Proof::Notice => 3,
+        }
+    }
+    if rank(one) < rank(two) { one } else { two }
 }
 
 /// Spreads the next attempts of many deliveries: a number that differs for each of them.

@@ -16,8 +16,8 @@ fn consumers(tables: &str) -> Vec<DeliveryEntry> {
 }
 
 fn open(folder: &Path) -> DeliveryLedger {
-    let tables = "[[delivery]]\nname = \"fast\"\ndir = \"fast\"\nattempts = 2\n\
-                  [[delivery]]\nname = \"whole\"\ndir = \"whole\"\nmode = \"complete\"\nproducts = \
+    let tables = "[[delivery]]\nname = \"fast\"\nto = \"folder:fast\"\nattempts = 2\n\
+                  [[delivery]]\nname = \"whole\"\nto = \"folder:whole\"\nmode = \"complete\"\nproducts = \
                   \"imager\"\n";
     DeliveryLedger::open(folder, consumers(tables), "products".into()).unwrap()
 }
