@@ -2,6 +2,7 @@
 
 use crate::deliveries::{self, DeliveryOffer};
 use crate::error::CatalogueError;
+use crate::events::EventSubject;
 use crate::reader::CatalogueReader;
 use crate::{events, items, schema};
 use rusqlite::Connection;
@@ -22,7 +23,7 @@ pub struct Catalogue {
 
 /// What publishing an item did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedItem {
     /// The item's number.
     pub item: u64,
     /// Whether it was not there before.
@@ -97,18 +98,18 @@ impl Catalogue {
         item: Item,
         offers: Vec<DeliveryOffer>,
         now: Utc,
-    ) -> Result<Published, CatalogueError> {
+    ) -> Result<PublishedItem, CatalogueError> {
         self.write(move |connection| {
             let (id, is_new) = items::add(connection, &item)?;
             if is_new {
                 let text = format!("{} version {}", item.name, item.version);
-                events::add(connection, now, (Some(id), None), "published", &text)?;
+                events::add(connection, now, EventSubject::Item(id), "published", &text)?;
             }
             let mut begun = Vec::new();
             for offer in &offers {
                 begun.extend(deliveries::offer(connection, id, offer, now)?);
             }
-            Ok(Published { item: id, is_new, deliveries: begun })
+            Ok(PublishedItem { item: id, is_new, deliveries: begun })
         })
     }
 
@@ -121,7 +122,7 @@ impl Catalogue {
             deliveries::save(connection, id, &delivery)?;
             let text = delivery.reason.as_deref().unwrap_or_default();
             let what = delivery.state.name();
-            events::add(connection, delivery.since, (None, Some(id)), what, text)
+            events::add(connection, delivery.since, EventSubject::Delivery(id), what, text)
         })
     }
 
@@ -134,7 +135,7 @@ impl Catalogue {
             deliveries::save(connection, id, &delivery)?;
             let sequence = deliveries::renumber(connection, id)?;
             let text = format!("as number {sequence}");
-            events::add(connection, delivery.since, (None, Some(id)), "again", &text)?;
+            events::add(connection, delivery.since, EventSubject::Delivery(id), "again", &text)?;
             Ok(sequence)
         })
     }

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+/// A search may take so many seconds.
+pub(crate) const PATIENCE_S: u64 = 10;
+
 /// Why the catalogue cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
@@ -69,7 +72,7 @@ impl CatalogueError {
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
             Some(ErrorCode::DiskFull) => Self::Full { path },
-            Some(ErrorCode::OperationInterrupted) => Self::Slow(crate::reader::PATIENCE_S),
+            Some(ErrorCode::OperationInterrupted) => Self::Slow(PATIENCE_S),
             _ => Self::Database { path, reason },
         }
     }

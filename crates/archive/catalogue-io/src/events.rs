@@ -20,14 +20,27 @@ pub struct CatalogueEvent {
     pub text: String,
 }
 
+/// What an event is of.
+#[derive(Debug, Clone, Copy)]
+pub enum EventSubject {
+    /// The item of this number.
+    Item(u64),
+    /// The delivery of this number.
+    Delivery(u64),
+}
+
 /// Adds one.
 pub fn add(
     connection: &Connection,
     now: Utc,
-    (item, delivery): (Option<u64>, Option<u64>),
+    subject: EventSubject,
     what: &str,
     text: &str,
 ) -> rusqlite::Result<()> {
+    let (item, delivery) = match subject {
+        EventSubject::Item(id) => (Some(id), None),
+        EventSubject::Delivery(id) => (None, Some(id)),
+    };
     connection
         .prepare_cached("INSERT INTO event(at, item, delivery, what, text) VALUES(?1,?2,?3,?4,?5)")?
         .execute(params![

@@ -16,7 +16,7 @@ mod reader;
 mod schema;
 mod search;
 
-pub use catalogue::{Catalogue, Published};
+pub use catalogue::{Catalogue, PublishedItem};
 pub use deliveries::{DeliveryOffer, DeliveryQuery, DeliveryRow, DestinationCount};
 pub use error::CatalogueError;
 pub use events::CatalogueEvent;

@@ -1,7 +1,7 @@
 //! Reading a catalogue, beside the one who writes.
 
 use crate::deliveries::{self, DeliveryQuery, DeliveryRow, DestinationCount};
-use crate::error::CatalogueError;
+use crate::error::{CatalogueError, PATIENCE_S};
 use crate::events::{self, CatalogueEvent};
 use crate::items::{self, ItemRow};
 use crate::schema;
@@ -22,8 +22,6 @@ pub struct CatalogueReader {
     until: Arc<AtomicU64>,
 }
 
-/// A search may take so many seconds.
-pub(crate) const PATIENCE_S: u64 = 10;
 /// Instructions of SQLite's machine between two looks at the clock.
 const STEPS: i32 = 100_000;
 

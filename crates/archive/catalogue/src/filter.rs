@@ -86,8 +86,8 @@ impl Filter {
     fn eval(&self, item: &Item) -> Option<bool> {
         match self {
             Self::Always(holds) => Some(*holds),
-            Self::And(all) => fold(all, item, false),
-            Self::Or(any) => fold(any, item, true),
+            Self::And(all) => all_hold(all, item),
+            Self::Or(any) => any_holds(any, item),
             Self::Not(inner) => inner.eval(item).map(|holds| !holds),
             Self::IsNull(property) => Some(property.of(item).is_empty()),
             Self::Compare(property, op, value) => any_value(*property, item, |own| {
@@ -102,15 +102,27 @@ impl Filter {
     }
 }
 
-/// Of `AND` (`wanted` is false) and `OR` (true): one that is `wanted` decides, and else one that is
-/// not known.
-fn fold(filters: &[Filter], item: &Item, wanted: bool) -> Option<bool> {
-    let mut result = Some(!wanted);
+/// `AND`: one that does not hold decides, and else one that is not known.
+fn all_hold(filters: &[Filter], item: &Item) -> Option<bool> {
+    let mut result = Some(true);
     for filter in filters {
         match filter.eval(item) {
-            Some(holds) if holds == wanted => return Some(wanted),
+            Some(false) => return Some(false),
             None => result = None,
-            Some(_) => {}
+            Some(true) => {}
+        }
+    }
+    result
+}
+
+/// `OR`: one that holds decides, and else one that is not known.
+fn any_holds(filters: &[Filter], item: &Item) -> Option<bool> {
+    let mut result = Some(false);
+    for filter in filters {
+        match filter.eval(item) {
+            Some(true) => return Some(true),
+            None => result = None,
+            Some(false) => {}
         }
     }
     result

@@ -8,8 +8,8 @@
 //!  held                                   failure that may not pass: refused; retries over: failed
 //! ```
 //!
-//! The caller makes each state durable before its effect is visible at the destination, so a restart
-//! finds `sending` or `placed` only where the destination must be asked what it has.
+//! The caller makes each state durable before its effect is visible at the destination. So a
+//! restart finds `sending` or `placed` only where the destination must be asked what it has.
 
 use crate::disposition::Disposition;
 use crate::failure::{DeliveryFailure, FailureKind};
@@ -212,8 +212,8 @@ impl core::str::FromStr for DeliveryState {
 }
 
 impl Delivery {
-    /// Whether it was at the destination before, and its consumer wants it again: then what is there
-    /// under its names is its own, and is replaced.
+    /// Whether it was at the destination before, and its consumer wants it again: then what is
+    /// there under its names is its own, and is replaced.
     pub const fn is_repeated(&self) -> bool {
         matches!(self.state, DeliveryState::Waiting) && self.attempts > 0
     }

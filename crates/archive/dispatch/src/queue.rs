@@ -39,12 +39,20 @@ pub struct DestinationQueue {
     connections: usize,
     rules: DeliveryRules,
     /// May begin now, in order.
-    ready: BTreeSet<(i64, u64)>,
+    ready: BTreeSet<Rank>,
     /// May begin later.
     later: BTreeSet<(Utc, u64)>,
     known: BTreeMap<u64, QueuedDelivery>,
     running: BTreeSet<u64>,
     trouble: Option<Trouble>,
+}
+
+/// The place of a delivery among those that may begin: the smallest begins first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    first: i64,
+    then: u64,
+    id: u64,
 }
 
 /// The destination as a whole failed.
@@ -94,22 +102,14 @@ impl DestinationQueue {
         }
     }
 
-    fn rank(&self, delivery: &QueuedDelivery) -> (i64, u64) {
-        let published = delivery.published.as_micros();
-        match self.ordering {
-            DeliveryOrdering::Oldest => (published, delivery.id),
-            DeliveryOrdering::Newest => (-published, u64::MAX - delivery.id),
-            DeliveryOrdering::Deadline => {
-                (delivery.deadline.map_or(i64::MAX, Utc::as_micros), delivery.id)
-            }
-        }
-    }
-
-    const fn id_of(&self, rank: (i64, u64)) -> u64 {
-        match self.ordering {
-            DeliveryOrdering::Newest => u64::MAX - rank.1,
-            DeliveryOrdering::Oldest | DeliveryOrdering::Deadline => rank.1,
-        }
+    fn rank(&self, delivery: &QueuedDelivery) -> Rank {
+        let (published, id) = (delivery.published.as_micros(), delivery.id);
+        let (first, then) = match self.ordering {
+            DeliveryOrdering::Oldest => (published, id),
+            DeliveryOrdering::Newest => (-published, u64::MAX - id),
+            DeliveryOrdering::Deadline => (delivery.deadline.map_or(i64::MAX, Utc::as_micros), id),
+        };
+        Rank { first, then, id }
     }
 
     /// The delivery that begins now; it runs until [`DestinationQueue::ended`].
@@ -123,7 +123,7 @@ impl DestinationQueue {
         if self.running.len() >= most {
             return None;
         }
-        let id = self.ready.pop_first().map(|rank| self.id_of(rank))?;
+        let id = self.ready.pop_first()?.id;
         self.known.remove(&id);
         self.running.insert(id);
         Some(id)

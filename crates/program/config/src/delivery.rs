@@ -45,7 +45,7 @@ section! {
         /// A file with the password of the user in its first line; of `https://` without a user it
         /// is a bearer token.
         password: PathBuf => optional,
-        /// The keys that the `sftp://` server may have, as `ssh-keygen -l` prints them (`SHA256:…`).
+        /// The keys that the `sftp://` server may have, `SHA256:…`, as `ssh-keygen -l` prints them.
         host_keys: Vec<String> => optional,
         /// Certificates (PEM) that vouch for an `ftps://`, `https://` or `s3://` server. Default:
         /// those of this machine.

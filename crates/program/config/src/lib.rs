@@ -85,7 +85,7 @@ pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, Product
 pub use refill::Refill;
 pub use section::{Applies, ConfigKey, ConfigTable, Presence};
 pub use sending::{Class, PolicyName};
-pub use sharing::{CatchUp, Delivery, LineSharing, REFILL, SharingRules};
+pub use sharing::{CatchUp, LineSharing, REFILL, SendingTerms, SharingRules};
 pub use station::{Line, LocalFolders, RateControl, Spool, StationConfig};
 pub use streams::{CentreSink, Sinks, StreamEntry, StreamsEntry};
 pub use subscription::{ContactLabel, ContactRoute, ItemKind, SettleName, SubscriptionEntry};

@@ -11,7 +11,7 @@ use skyhaul_units::Duration;
 
 /// How the blocks of a contact are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Delivery {
+pub struct SendingTerms {
     /// Under which leaf of the class tree.
     pub class: ClassId,
     /// 0 is the most important.
@@ -39,9 +39,9 @@ pub struct SharingRules {
     /// The name of this node.
     pub own: String,
     /// What decides first comes first: the subscriptions of the destination.
-    pub subscriptions: Vec<(SubscriptionEntry, Delivery)>,
+    pub subscriptions: Vec<(SubscriptionEntry, SendingTerms)>,
     /// Frames that the destination asked for.
-    pub refill: Delivery,
+    pub refill: SendingTerms,
     /// The backlog after an absence.
     pub catch_up: Option<CatchUp>,
 }
@@ -58,8 +58,8 @@ pub struct CatchUp {
 
 impl CatchUp {
     /// How a contact is sent as backlog that is sent as `live` otherwise.
-    pub fn of(&self, live: Delivery) -> Delivery {
-        Delivery {
+    pub fn of(&self, live: SendingTerms) -> SendingTerms {
+        SendingTerms {
             class: self.class.unwrap_or(live.class),
             priority: LAST_PRIORITY,
             deadline: None,
@@ -106,7 +106,7 @@ impl LineSharing {
     }
 
     /// The delivery of the contacts with a label; the default where no subscription takes them.
-    pub fn of(&self, label: &ContactLabel) -> Delivery {
+    pub fn of(&self, label: &ContactLabel) -> SendingTerms {
         if label.channel == REFILL {
             return self.rules.refill;
         }
@@ -121,8 +121,8 @@ impl LineSharing {
     }
 
     /// The default delivery.
-    pub fn usual(&self) -> Delivery {
-        Delivery {
+    pub fn usual(&self) -> SendingTerms {
+        SendingTerms {
             class: self.tree.default_leaf(),
             priority: skyhaul_transport::PRIORITY_NORMAL,
             deadline: None,
@@ -135,15 +135,15 @@ impl LineSharing {
     }
 
     /// Every delivery that a contact may have, each once.
-    pub fn deliveries(&self) -> Vec<Delivery> {
+    pub fn deliveries(&self) -> Vec<SendingTerms> {
         let written = self.rules.subscriptions.iter().map(|(_, delivery)| *delivery);
-        let live: Vec<Delivery> = written.chain([self.rules.refill, self.usual()]).collect();
+        let live: Vec<SendingTerms> = written.chain([self.rules.refill, self.usual()]).collect();
         let backlog = self
             .rules
             .catch_up
             .iter()
             .flat_map(|catch_up| live.iter().map(|delivery| catch_up.of(*delivery)));
-        let mut all: Vec<Delivery> = backlog.chain(live.iter().copied()).collect();
+        let mut all: Vec<SendingTerms> = backlog.chain(live.iter().copied()).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -158,7 +158,7 @@ impl StationConfig {
         let leaf = |class: Option<&Name>| {
             class.and_then(|class| tree.find(class.as_str())).unwrap_or_else(|| tree.default_leaf())
         };
-        let delivery = |entry: &SubscriptionEntry| Delivery {
+        let delivery = |entry: &SubscriptionEntry| SendingTerms {
             class: leaf(entry.class.as_ref()),
             priority: entry.priority,
             deadline: entry.deadline,
@@ -171,7 +171,7 @@ impl StationConfig {
         let rules = SharingRules {
             own: self.node.name.to_string(),
             subscriptions: named.map(|entry| (entry.clone(), delivery(entry))).collect(),
-            refill: Delivery {
+            refill: SendingTerms {
                 class: leaf(self.refill.class.as_ref()),
                 priority: self.refill.priority,
                 deadline: None,

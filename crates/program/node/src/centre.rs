@@ -1,10 +1,11 @@
 //! The centre: receives data from trusted stations, stores it, and makes Level-0 products.
 //!
 //! Threads: one for the lines (`downlink`), one that writes blocks and syncs the disk (`keeper`),
-//! one for Level-0 (`processor`), one for products of several contacts (`assembly`), one for
-//! each consumer (`delivery`), one for each receiver of live packets (`live`), one that accepts files
-//! (`incoming`, and five for each transfer), one that accepts streams (`streams`, and two for
-//! each), one that answers status requests. They meet in `shared`.
+//! one for Level-0 (`processor`), one for products of several contacts (`assembly`), one that
+//! writes the catalogue and one for each consumer (`delivery`), one for each receiver of live
+//! packets (`live`), one that accepts files (`incoming`, and five for each transfer), one that
+//! accepts streams (`streams`, and two for each), one that answers status requests. They meet in
+//! `shared`.
 
 mod admission;
 mod archive;

@@ -215,7 +215,9 @@ fn input() -> impl Strategy<Value = DeliveryInput> {
         3 => Just(DeliveryInput::Placed(Proof::Digest)),
         3 => Just(DeliveryInput::Recorded),
         1 => (kind, any::<u32>())
-            .prop_map(|(kind, random)| DeliveryInput::Failed(DeliveryFailure::new(kind, "x"), random)),
+            .prop_map(|(kind, random)| {
+                DeliveryInput::Failed(DeliveryFailure::new(kind, "x"), random)
+            }),
         1 => Just(files(&[("a", Some("NETWORK FAILURE"))])),
         1 => Just(files(&[("a", None)])),
         1 => Just(DeliveryInput::Timeout),

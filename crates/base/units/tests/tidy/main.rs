@@ -465,6 +465,7 @@ const USES: &[(&str, &[&str])] = &[
             "coding",
             "ccsds",
             "dispatch",
+            "remote",
             "level0",
             "columns",
             "hdf5",

@@ -21,9 +21,9 @@ Example:
   skyhaul catalogue search --config centre.toml --filter \"published > '2026-11-23'\" --json")]
     Search(Search),
     /// Shows the items of a name, in all versions, as STAC items.
-    #[command(
-        after_help = "Example:\n  skyhaul catalogue show noaa-21-imager-polar-7 --config centre.toml"
-    )]
+    #[command(after_help = "\
+Example:
+  skyhaul catalogue show noaa-21-imager-polar-7 --config centre.toml")]
     Show {
         /// The name, as `search` lists it.
         name: String,

@@ -1,13 +1,15 @@
 //! `skyhaul deliveries`: which consumer has which product since when, by whose proof.
 
 use super::node_socket::NodeArguments;
-use skyhaul_dispatch::DeliveryState;
-use skyhaul_exit::Failure;
+use skyhaul_dispatch::{DeliveryFailure, DeliveryState};
+use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::status::{
     DeliveryAction, DeliveryFilter, DeliveryReport, DeliveryStatus, StatusRequest, ask_deliveries,
     ask_delivery, order,
 };
+use skyhaul_remote::PublishWay;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 /// Deliveries of a running node.
 #[derive(clap::Subcommand)]
@@ -33,18 +35,23 @@ Example:
         #[arg(long)]
         json: bool,
     },
+    /// Connects to the place of a consumer, and finds out what it can do.
+    ///
+    /// It writes small files there and removes them again. No node need run.
+    #[command(after_help = "Example:\n  skyhaul deliveries test lance-a --config centre.toml")]
+    Test(Test),
     /// Sends deliveries again from the beginning, under new numbers.
     #[command(after_help = "Example:\n  skyhaul deliveries again 17 18 --config centre.toml")]
-    Again(Order),
+    Again(OrderArguments),
     /// Holds deliveries: no further attempt begins.
     #[command(after_help = "Example:\n  skyhaul deliveries hold 17 --config centre.toml")]
-    Hold(Order),
+    Hold(OrderArguments),
     /// Lets held deliveries go on.
     #[command(after_help = "Example:\n  skyhaul deliveries release 17 --config centre.toml")]
-    Release(Order),
+    Release(OrderArguments),
     /// Gives deliveries up.
     #[command(after_help = "Example:\n  skyhaul deliveries cancel 17 --config centre.toml")]
-    Cancel(Order),
+    Cancel(OrderArguments),
 }
 
 /// The arguments of `skyhaul deliveries list`.
@@ -72,9 +79,22 @@ pub struct List {
     json: bool,
 }
 
-/// An order for deliveries.
+/// The arguments of `skyhaul deliveries test`.
 #[derive(clap::Args)]
-pub struct Order {
+pub struct Test {
+    /// The name of the [[delivery]].
+    consumer: String,
+    /// The node's configuration.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Prints it as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments of an order for deliveries.
+#[derive(clap::Args)]
+pub struct OrderArguments {
     /// Their numbers in the list.
     #[arg(required = true)]
     ids: Vec<u64>,
@@ -96,6 +116,7 @@ pub fn run(command: &DeliveriesCommand, out: &mut dyn Write) -> Result<(), Failu
             }
             Ok(write_report(&report, out)?)
         }
+        DeliveriesCommand::Test(command) => test(command, out),
         DeliveriesCommand::Again(order) => give(order, DeliveryAction::Again, out),
         DeliveriesCommand::Hold(order) => give(order, DeliveryAction::Hold, out),
         DeliveriesCommand::Release(order) => give(order, DeliveryAction::Release, out),
@@ -103,7 +124,47 @@ pub fn run(command: &DeliveriesCommand, out: &mut dyn Write) -> Result<(), Failu
     }
 }
 
-fn give(orders: &Order, action: DeliveryAction, out: &mut dyn Write) -> Result<(), Failure> {
+/// Tries a consumer's place from this process, as the node does.
+fn test(command: &Test, out: &mut dyn Write) -> Result<(), Failure> {
+    let Test { consumer, config: file, json } = command;
+    let config = skyhaul_config::load(file)?;
+    let entries = config.centre.iter().flat_map(|centre| &centre.delivery);
+    let Some(entry) = entries.into_iter().find(|entry| entry.name.as_str() == *consumer) else {
+        let what = format!("there is no [[delivery]] `{consumer}`");
+        let failure = Failure::new(Exit::Usage, &what, "name one that the file has");
+        return Err(failure.at(&file.display().to_string()));
+    };
+    let failed = |failure: DeliveryFailure| {
+        let help = "correct what it names, then try again; a node tries again by itself";
+        Failure::new(Exit::Environment, &failure.sentence, help)
+    };
+    let mut sink = skyhaul_remote::open(&entry.to.0, &entry.access(), None).map_err(failed)?;
+    let found = sink.abilities().map_err(failed)?;
+    if *json {
+        return write_json(&found, out);
+    }
+    let publish = match found.publish {
+        PublishWay::Rename => "each file is written under another name, then renamed",
+        PublishWay::Whole => "each file is visible only when it is whole",
+        PublishWay::Direct => {
+            "each file is visible while it grows; the delivery record says that it is whole"
+        }
+    };
+    let yes = |is_so: bool| if is_so { "yes" } else { "no" };
+    writeln!(out, "{consumer}: {}", entry.to.0)?;
+    writeln!(out, "  server               {}", found.server)?;
+    writeln!(out, "  publishing           {publish}")?;
+    writeln!(out, "  goes on after breaks {}", yes(found.resumes))?;
+    writeln!(out, "  says what is on disk {}", yes(found.says_durable))?;
+    writeln!(out, "  refuses to overwrite {}", yes(found.refuses_existing))?;
+    Ok(())
+}
+
+fn give(
+    orders: &OrderArguments,
+    action: DeliveryAction,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let socket = orders.node.socket()?;
     for id in &orders.ids {
         let said = order(&socket, &StatusRequest::OrderDelivery { id: *id, action })?;

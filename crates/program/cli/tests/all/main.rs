@@ -49,6 +49,7 @@ mod relay;
 mod replay;
 mod rtp;
 mod select;
+mod sftp;
 mod site;
 mod standby;
 mod stations;

@@ -8,7 +8,7 @@
 
 use super::standby::{BlockReading, StandbyChanges, StandbyFeed};
 use bytes::Bytes;
-use skyhaul_config::{ContactLabel, Delivery, LineSharing};
+use skyhaul_config::{ContactLabel, LineSharing, SendingTerms};
 use skyhaul_level0::standby::{BlockVerdict, StandbyGate};
 use skyhaul_records::payload::{BlockHead, KEPT_BACK, LOST, with_taken};
 use skyhaul_store::{DestinationId, LogRecord, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
@@ -48,7 +48,7 @@ pub struct Feeder {
 /// Contacts with the same class, priority and deadline.
 #[derive(Debug)]
 struct Lane {
-    delivery: Delivery,
+    delivery: SendingTerms,
     reader: SpoolReader,
     /// Blocks that were read and the session has not taken yet: one record, or empty blocks for a
     /// hole (at most a segment's).
@@ -159,7 +159,7 @@ impl Feeder {
     }
 
     /// How a contact with this label is sent.
-    pub fn delivery(&self, flow: FlowId, label: &ContactLabel) -> Delivery {
+    pub fn delivery(&self, flow: FlowId, label: &ContactLabel) -> SendingTerms {
         delivery_of(&self.sharing, Some(label), ContactAge::of(flow, &self.behind))
     }
 
@@ -469,7 +469,11 @@ impl ContactAge {
 
 /// How a contact is sent: as its label says, the usual way where that is not known, and behind live
 /// contacts where it is backlog.
-fn delivery_of(sharing: &LineSharing, label: Option<&ContactLabel>, age: ContactAge) -> Delivery {
+fn delivery_of(
+    sharing: &LineSharing,
+    label: Option<&ContactLabel>,
+    age: ContactAge,
+) -> SendingTerms {
     let live = label.map_or_else(|| sharing.usual(), |label| sharing.of(label));
     match (age, sharing.catch_up()) {
         (ContactAge::Backlog, Some(catch_up)) => catch_up.of(live),
@@ -478,7 +482,7 @@ fn delivery_of(sharing: &LineSharing, label: Option<&ContactLabel>, age: Contact
 }
 
 /// The lane of this delivery.
-fn lane_of(lanes: &[Lane], delivery: Delivery) -> usize {
+fn lane_of(lanes: &[Lane], delivery: SendingTerms) -> usize {
     lanes.iter().position(|lane| lane.delivery == delivery).unwrap_or_default()
 }
 
@@ -502,7 +506,7 @@ fn label(record: &LogRecord, own: &str) -> Option<ContactLabel> {
 }
 
 /// The blocks of a record, or empty ones for a hole.
-fn pieces(item: SpoolItem, delivery: Delivery) -> Vec<Piece> {
+fn pieces(item: SpoolItem, delivery: SendingTerms) -> Vec<Piece> {
     match item {
         SpoolItem::Block(record) => {
             let due =

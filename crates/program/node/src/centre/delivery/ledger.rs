@@ -152,6 +152,13 @@ impl DeliveryLedger {
         serde_json::from_str(&text).ok()
     }
 
+    /// Keeps that. If it cannot be kept, it is found out again.
+    pub fn keep_abilities(&self, consumer: &str, found: &Abilities) {
+        if let Ok(text) = serde_json::to_string(found) {
+            let _ = self.catalogue.keep_abilities(consumer, &text);
+        }
+    }
+
     fn tell(&self, consumer: &str, ids: impl Iterator<Item = u64>) {
         lock(&self.changed).entry(consumer.to_owned()).or_default().extend(ids);
     }

@@ -233,8 +233,15 @@ impl ConsumerWorker {
         }
         if self.sink.is_none() {
             let place = &self.consumer.to.0;
-            let known = self.ledger().abilities(self.consumer.name.as_str());
-            self.sink = Some(skyhaul_remote::open(place, &self.access, known.as_ref())?);
+            let name = self.consumer.name.as_str();
+            let known = self.ledger().abilities(name);
+            let mut sink = skyhaul_remote::open(place, &self.access, known.as_ref())?;
+            if known.is_none() && self.consumer.folder().is_none() {
+                let found = sink.abilities()?;
+                tracing::info!(consumer = name, "{place} is {}", found.server);
+                self.ledger().keep_abilities(name, &found);
+            }
+            self.sink = Some(sink);
         }
         self.sink
             .as_deref_mut()

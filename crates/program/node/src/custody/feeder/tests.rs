@@ -28,7 +28,7 @@ fn sharing_with(catch_up: Option<CatchUp>) -> LineSharing {
     let config: ClassesConfig = toml::from_str(classes).unwrap();
     let fast = toml::from_str("of = \"contacts\"\nchannel = [\"fast\"]").unwrap();
     let deadline = Some(Duration::from_secs(30));
-    let quick = Delivery { class: ClassId(1), priority: 1, deadline };
+    let quick = SendingTerms { class: ClassId(1), priority: 1, deadline };
     let rules =
         SharingRules { subscriptions: vec![(fast, quick)], catch_up, ..SharingRules::default() };
     LineSharing::new(config, skyhaul_transport::PolicyConfig::default(), rules).unwrap()
@@ -200,7 +200,7 @@ fn what_a_destination_comes_back_to_is_sent_in_a_class_of_its_own_behind_live_co
     // The slow contact ended long ago; the fast one is open, and as old.
     spool.close_flow(flows[0]).unwrap();
     let catch_up = CatchUp { class: Some(ClassId(0)), after: Duration::from_secs(60) };
-    let behind = catch_up.of(Delivery::default());
+    let behind = catch_up.of(SendingTerms::default());
     for (later, lanes) in [(Duration::from_secs(59), "slow"), (Duration::from_secs(61), "behind")] {
         let sharing = sharing_with(Some(catch_up));
         let mut feeder = Feeder::new(DestinationId::FIRST, sharing.clone(), BUFFER);

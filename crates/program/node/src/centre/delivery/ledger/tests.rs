@@ -17,8 +17,8 @@ fn consumers(tables: &str) -> Vec<DeliveryEntry> {
 
 fn open(folder: &Path) -> DeliveryLedger {
     let tables = "[[delivery]]\nname = \"fast\"\nto = \"folder:fast\"\nattempts = 2\n\
-                  [[delivery]]\nname = \"whole\"\nto = \"folder:whole\"\nmode = \"complete\"\nproducts = \
-                  \"imager\"\n";
+                  [[delivery]]\nname = \"whole\"\nto = \"folder:whole\"\nmode = \"complete\"\n\
+                  products = \"imager\"\n";
     DeliveryLedger::open(folder, consumers(tables), "products".into()).unwrap()
 }
 
