@@ -193,7 +193,8 @@ impl RemoteSink for FolderSink {
         let proof = match file.read_back {
             ReadBack::Always if self.digest(&part_path)? == file.sha256 => Proof::ReadBack,
             ReadBack::Always => return Err(read_back_differs(&self.place, &file.name)),
-            ReadBack::Small => Proof::Size,
+            // Synced, each byte of it.
+            ReadBack::Small => Proof::Written,
         };
         self.publish(&part_path, &path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => differs(&self.place, &file.name),

@@ -6,7 +6,7 @@
 )]
 
 use crate::support::patience::until;
-use crate::support::process::{Running, printed, run};
+use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::{CLEAN, recording, sha256};
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
@@ -131,14 +131,13 @@ fn assert_there(site: &Site, sshd: &Sshd, all: &[Value]) {
 #[test]
 fn products_are_at_an_sftp_server_once_although_both_ends_are_killed() {
     let Some(mut sshd) = Sshd::start() else { return };
-    let mut site = Site::with(&sshd.table());
-    let config = ["--config", "centre.toml"];
-    let tested = printed(&[&["deliveries", "test", "lance"], &config[..]].concat(), site.folder());
-    assert!(tested.contains("OpenSSH") && tested.contains("rename"), "{tested}");
-    let unknown = run(&[&["deliveries", "test", "x"], &config[..]].concat(), site.folder());
-    assert_refused(&unknown, 2, &["there is no [[delivery]] `x`"]);
     // The server is away while the products are made, and comes back.
     sshd.process.kill();
+    let mut site = Site::with(&sshd.table());
+    let test =
+        |consumer| run(&["deliveries", "test", consumer, "--config", "centre.toml"], site.folder());
+    assert_refused(&test("x"), 2, &["there is no [[delivery]] `x`"]);
+    assert_refused(&test("lance"), 3, &["sftp://", "onnection refused"]);
     let tables = format!(
         "[[channel]]\nname = \"first\"\ninput = \"file:{}\"\n",
         recording(CLEAN[0]).display()
@@ -153,11 +152,13 @@ fn products_are_at_an_sftp_server_once_although_both_ends_are_killed() {
         };
         alarms.iter().find(is_it).map(|_| ())
     });
-    sshd.process = Sshd::listening(&sshd.program, sshd.dir.path(), sshd.port);
     let count = site.centre_until(|status| {
         let contact = &status["contacts"].as_array()?[0];
         (contact["state"] == "done").then(|| contact["products"].as_array().unwrap().len())
     });
+    sshd.process = Sshd::listening(&sshd.program, sshd.dir.path(), sshd.port);
+    let tested = text(&test("lance").stdout);
+    assert!(tested.contains("OpenSSH") && tested.contains("then renamed"), "{tested}");
     // The centre is killed as soon as anything is on its way, and at any state of it.
     for _ in 0..3 {
         until(|| sshd.files().into_keys().next(), || "nothing is delivered".to_owned());
