@@ -6,6 +6,7 @@
 
 mod blocks;
 mod capture;
+mod catalogue;
 mod channels;
 mod configuration;
 mod files;
@@ -30,6 +31,7 @@ pub use capture::{
     bit_stream, contact_records, description, frame_stream, frames, mission, packed_records,
     packet_scan, packets, symbols,
 };
+pub use catalogue::filter;
 pub use channels::channels;
 pub use configuration::configuration;
 pub use files::files;
@@ -75,6 +77,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "contact_plan", body: contact_plan, rounds: 20_000 },
     Target { name: "description", body: description, rounds: 500 },
     Target { name: "feed_lines", body: feed_lines, rounds: 50_000 },
+    Target { name: "filter", body: filter, rounds: 50_000 },
     Target { name: "files", body: files, rounds: 50_000 },
     Target { name: "forward", body: forward, rounds: 100_000 },
     Target { name: "frame_stream", body: frame_stream, rounds: 5_000 },
