@@ -149,6 +149,14 @@ impl Catalogue {
         self.write(move |connection| deliveries::keep_note(connection, id, &file, &note))
     }
 
+    /// Removes the notes of a delivery's files: what they name is gone.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn drop_notes(&self, id: u64) -> Result<(), CatalogueError> {
+        self.write(move |connection| deliveries::drop_notes(connection, id))
+    }
+
     /// Keeps what a destination was found to be able to do.
     ///
     /// # Errors

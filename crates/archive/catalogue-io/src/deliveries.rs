@@ -150,7 +150,7 @@ pub fn offer(
     Ok(Some(connection.last_insert_rowid().cast_unsigned()))
 }
 
-/// Writes what became of a delivery. The notes of its files are of no use once it is settled.
+/// Writes what became of a delivery. The notes of its files are of no use once it is there.
 pub fn save(connection: &Connection, id: u64, delivery: &Delivery) -> rusqlite::Result<()> {
     let only = delivery.only.as_ref().map(|names| serde_json::json!(names).to_string());
     connection
@@ -170,12 +170,18 @@ pub fn save(connection: &Connection, id: u64, delivery: &Delivery) -> rusqlite::
             delivery.proof.map(|proof| number_of(&PROOFS, proof)),
             delivery.reason,
         ])?;
-    if delivery.state.is_settled() || delivery.state.is_there() {
-        connection
-            .prepare_cached("DELETE FROM part WHERE delivery = ?1")?
-            .execute([id.cast_signed()])?;
+    if delivery.state.is_there() {
+        drop_notes(connection, id)?;
     }
     Ok(())
+}
+
+/// Removes the notes of a delivery's files.
+pub fn drop_notes(connection: &Connection, id: u64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM part WHERE delivery = ?1")?
+        .execute([id.cast_signed()])
+        .map(drop)
 }
 
 /// Gives a delivery a new number, under which it is sent again.

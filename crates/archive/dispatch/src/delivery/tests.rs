@@ -1,7 +1,7 @@
 //! What becomes of a delivery, for each input in each state.
 
 use super::*;
-use crate::rules::{AnswerRules, RetryRules};
+use crate::rules::AnswerRules;
 use crate::{FileAnswer, sips};
 use proptest::prelude::*;
 

@@ -146,6 +146,14 @@ impl DeliveryLedger {
         self.catalogue.keep_note(id, file, note)
     }
 
+    /// Removes the notes of a delivery's files: what they name is gone.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn drop_notes(&self, id: u64) -> Result<(), CatalogueError> {
+        self.catalogue.drop_notes(id)
+    }
+
     /// What the place of a consumer was found to be able to do, if that was found out.
     pub fn abilities(&self, consumer: &str) -> Option<Abilities> {
         let text = lock(&self.reader).abilities(consumer).ok().flatten()?;

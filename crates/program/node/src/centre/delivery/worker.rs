@@ -99,6 +99,9 @@ impl ConsumerWorker {
         for id in self.ledger().changed(self.consumer.name.as_str()) {
             if let Some(row) = reader.delivery(id).map_err(say)? {
                 self.place(&row);
+                if row.delivery.state.is_settled() && !row.delivery.state.is_there() {
+                    self.discard(reader, &row).map_err(say)?;
+                }
             }
         }
         let heard = self.notices();
@@ -265,8 +268,9 @@ impl ConsumerWorker {
         let directory = self.consumer.directory();
         let mut handed = Handed { files: Vec::new(), proof: Proof::Digest };
         for file in item.files.iter().filter(wanted) {
-            let path = self.ledger().products().join(&file.name);
-            let own = digests(&path, kind).map_err(|error| {
+            let outgoing = self.outgoing(file);
+            let path = &outgoing.path;
+            let own = digests(path, kind).map_err(|error| {
                 let help = "repair the folder, no data is lost";
                 let sentence = format!("{}: {error}; {help}", path.display());
                 DeliveryFailure::new(FailureKind::Line, sentence)
@@ -279,14 +283,6 @@ impl ConsumerWorker {
                 );
                 return Err(DeliveryFailure::new(FailureKind::Source, sentence));
             }
-            let outgoing = OutgoingFile {
-                path,
-                name: file.name.clone(),
-                size: ByteCount::new(file.size),
-                sha256: file.sha256,
-                md5: file.md5,
-                read_back: ReadBack::Small,
-            };
             if row.delivery.is_repeated() {
                 self.move_away(&outgoing)?;
             }
@@ -305,6 +301,39 @@ impl ConsumerWorker {
             RemoteFound::Same(_) | RemoteFound::Differs => {
                 sink.rename(&file.name, &format!(".{}.refused", file.name))
             }
+        }
+    }
+
+    /// Removes what a delivery that is given up left at the place: parts, uploads. Where that fails,
+    /// the notes stay, and the next order tries again.
+    fn discard(
+        &mut self,
+        reader: &CatalogueReader,
+        row: &DeliveryRow,
+    ) -> Result<(), CatalogueError> {
+        let Some(ItemRow { item, .. }) = reader.item(row.item)? else { return Ok(()) };
+        let mut is_all = true;
+        for file in &item.files {
+            let Some(note) = reader.note(row.id, &file.name)? else { continue };
+            let Ok(note) = serde_json::from_str::<ResumeNote>(&note) else { continue };
+            let outgoing = self.outgoing(file);
+            let discarded = self.sink().and_then(|sink| sink.discard(&outgoing, &note));
+            if let Err(failure) = discarded {
+                tracing::warn!("{} keeps a part of {}: {failure}", self.consumer.name, file.name);
+                is_all = false;
+            }
+        }
+        if is_all { self.ledger().drop_notes(row.id) } else { Ok(()) }
+    }
+
+    fn outgoing(&self, file: &ItemFile) -> OutgoingFile {
+        OutgoingFile {
+            path: self.ledger().products().join(&file.name),
+            name: file.name.clone(),
+            size: ByteCount::new(file.size),
+            sha256: file.sha256,
+            md5: file.md5,
+            read_back: ReadBack::Small,
         }
     }
 
