@@ -304,8 +304,8 @@ impl ConsumerWorker {
         }
     }
 
-    /// Removes what a delivery that is given up left at the place: parts, uploads. Where that fails,
-    /// the notes stay, and the next order tries again.
+    /// Removes what a delivery that is given up left at the place: parts, uploads. Where that
+    /// fails, the notes stay, and the next order tries again.
     fn discard(
         &mut self,
         reader: &CatalogueReader,
