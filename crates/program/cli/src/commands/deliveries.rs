@@ -82,7 +82,7 @@ pub struct List {
 /// The arguments of `skyhaul deliveries test`.
 #[derive(clap::Args)]
 pub struct Test {
-    /// The name of the [[delivery]].
+    /// The consumer: the name of a `[[delivery]]`.
     consumer: String,
     /// The node's configuration.
     #[arg(long, value_name = "FILE")]
