@@ -7,6 +7,7 @@
 use crate::error::CatalogueError;
 use rusqlite::{Connection, OpenFlags};
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of the tables (`PRAGMA user_version`).
@@ -96,6 +97,10 @@ CREATE INDEX event_delivery ON event(delivery, n) WHERE delivery IS NOT NULL;
 /// version.
 pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
     let error = |error: rusqlite::Error| CatalogueError::of(path, &error);
+    own(path).map_err(|error| CatalogueError::Database {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
     let mut connection = Connection::open(path).map_err(error)?;
     connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(error)?;
     // The first reading of the file: what is no database is found here.
@@ -125,6 +130,11 @@ pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
     // The former file is not needed any more; if it stays, it harms nothing.
     let _ = fs::remove_file(former);
     Ok(connection)
+}
+
+/// Makes a file that only its owner can read; SQLite gives its other files the same rights.
+fn own(path: &Path) -> std::io::Result<()> {
+    fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
 }
 
 /// Whether the pages that lead to all others can be read. The whole file would take minutes.

@@ -55,7 +55,7 @@ pub enum Command {
     Cp(Box<files::copy::Cp>),
     /// Decodes capture files to frames and packets, with a full account.
     Decode(decode::Decode),
-    /// Shows what went to which consumer, by whose proof; holds, cancels and repeats.
+    /// Shows which consumer has what, by whose proof; sends again.
     #[command(subcommand)]
     Deliveries(deliveries::DeliveriesCommand),
     /// Runs the whole chain on this machine over an emulated long line.
@@ -81,7 +81,7 @@ pub enum Command {
     /// Runs experiments over emulated lines and checks their figures.
     #[command(subcommand)]
     Lab(lab::Lab),
-    /// Keeps the address book: names of far nodes, their addresses and keys.
+    /// Keeps the address book: far nodes, their addresses and keys.
     #[command(subcommand)]
     Node(node::NodeCommand),
     /// Shows packet files, or exports them as JSON, CSV or Parquet.
