@@ -17,7 +17,7 @@ pub struct ProgramNotice {
 /// Whether programs can connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntranceNotice {
-    /// None can for now, for this reason.
+    /// None can, for this reason.
     Short(String),
     /// They can again.
     Open,

@@ -78,7 +78,7 @@ impl Waiting {
         self.watch_listener(listener, EventFlags::IN);
     }
 
-    /// Does not watch the listening socket for now.
+    /// Stops watching the listening socket.
     pub fn ignore(&self, listener: &OwnedFd) {
         self.watch_listener(listener, EventFlags::empty());
     }
