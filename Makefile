@@ -15,7 +15,8 @@
 #                 writes docs/explanation/published.md and its pictures
 # make compare-apps    files over an emulated line, beside scp, rsync, rclone, aria2c and lftp (needs root)
 # make bench-stream    1 Gbit/s of VDIF for ten minutes over an emulated line that loses 1 %, and all that loopback carries (needs root)
-# make bench-rtp    video over an emulated line that loses 1 % and 5 %, beside plain RTP and SRT (needs root, and ffmpeg with libsrt)
+# make bench-rtp    video over an emulated line that loses 1 % and 5 %, beside plain RTP and SRT
+#                 (needs root, and ffmpeg with libsrt)
 # make wheel   the Python package as a wheel, in target/wheels (needs Python 3.11; fetches maturin)
 # make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
@@ -25,7 +26,8 @@ SEEDS = 5000
 SESSION_SEEDS = 10000
 KILLS = 200
 
-.PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net bench-steady bench-stream bench-rtp compare compare-apps fuzz fuzz-long wheel setup build
+.PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net \
+	bench-steady bench-stream bench-rtp compare compare-apps fuzz fuzz-long wheel setup build
 .DEFAULT_GOAL = build
 
 setup:

@@ -1,9 +1,9 @@
 //! Filters: conditions over the properties of items, as CQL2 text (OGC 21-065r2).
 //!
 //! Of the standard: comparisons, `LIKE`, `IN`, `BETWEEN`, `IS NULL`, `AND`, `OR`, `NOT`, `TRUE` and
-//! `FALSE`, `TIMESTAMP`, `DATE`, `INTERVAL`, `T_AFTER`, `T_BEFORE` and `T_DURING`. A comparison with
-//! a property that an item does not have is neither true nor false, as in SQL; the filter takes
-//! what is true.
+//! `FALSE`, `TIMESTAMP`, `DATE`, `INTERVAL`, `T_AFTER`, `T_BEFORE` and `T_DURING`. A comparison
+//! with a property that an item does not have is neither true nor false, as in SQL; the filter
+//! takes what is true.
 
 mod parse;
 

@@ -24,9 +24,9 @@ section! {
         /// `shm:/NAME`, `zero:RATE` or `vdif:RATE`.
         from: AsFlag<SourceSpec> => required,
         /// The sink at the centre: a new file in the folder that the centre has for this station,
-        /// `udp://HOST:PORT`, `rtp://HOST:PORT` (for a source `rtp://` only), `shm:/NAME` or `null`.
-        /// `{utc}` in it becomes the start time of the stream, such as `20260314T150926Z`, so that
-        /// each stream gets its own file.
+        /// `udp://HOST:PORT`, `rtp://HOST:PORT` (for a source `rtp://` only), `shm:/NAME` or
+        /// `null`. `{utc}` in it becomes the start time of the stream, such as `20260314T150926Z`,
+        /// so that each stream gets its own file.
         to: CentreSink => required,
         /// The name of the destination that gets the stream. Default: the first destination.
         destination: Name => optional,

@@ -1,8 +1,8 @@
 //! The time stamps of a media stream as times of reading.
 //!
 //! A sender stamps frames by a clock of its own, with jitter between the stamp and the arrival.
-//! [`MediaClock`] finds when a frame would have come had it been among the fastest: from then on its
-//! lateness counts.
+//! [`MediaClock`] finds when a frame would have come had it been among the fastest: from then on
+//! its lateness counts.
 
 use crate::transit::Transit;
 use skyhaul_units::{Duration, Instant};

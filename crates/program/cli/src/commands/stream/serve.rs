@@ -35,7 +35,8 @@ pub struct Serve {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// A sink that other nodes can use: `null`, `-`, `udp://HOST:PORT`, `udp://HOST:PORT?plain`,
-    /// `rtp://HOST:PORT` or `shm:/NAME` (with `?size=SIZE` for rings up to that size); can be repeated.
+    /// `rtp://HOST:PORT` or `shm:/NAME` (with `?size=SIZE` for rings up to that size); can be
+    /// repeated.
     #[arg(long, value_name = "SINK")]
     allow: Vec<String>,
     /// This node's name, for the other end's log.
