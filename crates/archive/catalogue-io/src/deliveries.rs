@@ -33,8 +33,21 @@ pub struct DeliveryRow {
     pub sequence: u32,
     /// By when it should be there.
     pub deadline: Option<Utc>,
+    /// When its item was published.
+    pub published: Utc,
     /// What became of it.
     pub delivery: Delivery,
+}
+
+/// How a notice names the delivery that it is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveryNames<'a> {
+    /// By its number: nothing else counts then.
+    pub sequence: Option<u32>,
+    /// By the name of its record without suffix, of which the first letter is that of a series.
+    pub record: Option<&'a str>,
+    /// By one of its files.
+    pub files: Vec<&'a str>,
 }
 
 /// Which deliveries are listed. Newest first.
@@ -215,9 +228,11 @@ pub fn note(connection: &Connection, id: u64, file: &str) -> rusqlite::Result<Op
 const COLUMNS: &str = "delivery.id, delivery.item, subscription.name, destination.name, \
                        delivery.sequence, delivery.deadline, delivery.state, delivery.since, \
                        delivery.attempts, delivery.failures, delivery.failing_since, \
-                       delivery.next, delivery.only, delivery.proof, delivery.reason";
+                       delivery.next, delivery.only, delivery.proof, delivery.reason, \
+                       item.published";
 const JOINS: &str = "delivery JOIN destination ON destination.id = delivery.destination \
-                     JOIN subscription ON subscription.id = delivery.subscription";
+                     JOIN subscription ON subscription.id = delivery.subscription \
+                     JOIN item ON item.id = delivery.item";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
     let time = |micros: Option<i64>| micros.map(Utc::from_micros);
@@ -230,6 +245,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         destination: row.get(3)?,
         sequence: row.get(4)?,
         deadline: time(row.get(5)?),
+        published: Utc::from_micros(row.get(15)?),
         delivery: Delivery {
             state: of_number(&STATES, row.get(6)?).unwrap_or(DeliveryState::Waiting),
             since: Utc::from_micros(row.get(7)?),
@@ -263,15 +279,39 @@ pub fn open_of(connection: &Connection, destination: &str) -> rusqlite::Result<V
         .collect()
 }
 
-/// The deliveries of a destination that a notice may be about: those that were sent, newest first.
-pub fn sent_of(connection: &Connection, destination: &str) -> rusqlite::Result<Vec<DeliveryRow>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM {JOINS} WHERE destination.name = ?1 AND delivery.attempts > 0 \
-             ORDER BY delivery.id DESC LIMIT {SENT_MAX}"
-        ))?
-        .query_map([destination], read)?
-        .collect()
+/// The newest delivery to a destination that was sent and that a notice names so.
+pub fn named_by(
+    connection: &Connection,
+    destination: &str,
+    names: &DeliveryNames<'_>,
+) -> rusqlite::Result<Option<u64>> {
+    let sent = "delivery JOIN destination ON destination.id = delivery.destination \
+                WHERE destination.name = ?1 AND delivery.attempts > 0";
+    let found: Option<i64> = match names.sequence {
+        Some(sequence) => connection
+            .prepare_cached(&format!("SELECT delivery.id FROM {sent} AND delivery.sequence = ?2"))?
+            .query_row(params![destination, sequence], |row| row.get(0))
+            .optional()?,
+        None => connection
+            .prepare_cached(&format!(
+                "SELECT id FROM (SELECT delivery.id, delivery.item FROM {sent} \
+                 ORDER BY delivery.id DESC LIMIT {SENT_MAX}) AS sent WHERE EXISTS(\
+                 SELECT 1 FROM file WHERE file.item = sent.item AND (\
+                 file.is_metadata AND substr(file.name, 2, length(?2)) = substr(?2, 2) || '.' \
+                 OR file.name IN (SELECT value FROM json_each(?3)))) ORDER BY id DESC LIMIT 1"
+            ))?
+            .query_row(
+                params![
+                    destination,
+                    // Of one letter nothing is left to compare.
+                    names.record.filter(|record| record.len() > 1),
+                    serde_json::json!(names.files).to_string(),
+                ],
+                |row| row.get(0),
+            )
+            .optional()?,
+    };
+    Ok(found.map(i64::cast_unsigned))
 }
 
 /// As many sent deliveries are looked through for a notice: a month of 1,000 a day.
@@ -342,8 +382,8 @@ pub fn superseded(
 ) -> rusqlite::Result<Vec<DeliveryRow>> {
     connection
         .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM {JOINS} JOIN item AS older ON older.id = delivery.item \
-             JOIN item AS newer ON newer.name = older.name AND newer.version > older.version \
+            "SELECT {COLUMNS} FROM {JOINS} \
+             JOIN item AS newer ON newer.name = item.name AND newer.version > item.version \
              WHERE newer.id = ?1 AND subscription.name = ?2 AND delivery.state <= 1 \
              AND delivery.attempts = 0"
         ))?

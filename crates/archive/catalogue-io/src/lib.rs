@@ -17,7 +17,7 @@ mod schema;
 mod search;
 
 pub use catalogue::{Catalogue, PublishedItem};
-pub use deliveries::{DeliveryOffer, DeliveryQuery, DeliveryRow, DestinationCount};
+pub use deliveries::{DeliveryNames, DeliveryOffer, DeliveryQuery, DeliveryRow, DestinationCount};
 pub use error::CatalogueError;
 pub use events::CatalogueEvent;
 pub use items::ItemRow;

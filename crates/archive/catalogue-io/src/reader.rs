@@ -1,6 +1,6 @@
 //! Reading a catalogue, beside the one who writes.
 
-use crate::deliveries::{self, DeliveryQuery, DeliveryRow, DestinationCount};
+use crate::deliveries::{self, DeliveryNames, DeliveryQuery, DeliveryRow, DestinationCount};
 use crate::error::{CatalogueError, PATIENCE_S};
 use crate::events::{self, CatalogueEvent};
 use crate::items::{self, ItemRow};
@@ -95,12 +95,16 @@ impl CatalogueReader {
         self.ask(|connection| deliveries::open_of(connection, destination))
     }
 
-    /// The deliveries of a destination that a notice may be about, newest first.
+    /// The newest delivery to a destination that was sent and that a notice names so.
     ///
     /// # Errors
     /// See [`CatalogueError`].
-    pub fn sent_deliveries(&self, destination: &str) -> Result<Vec<DeliveryRow>, CatalogueError> {
-        self.ask(|connection| deliveries::sent_of(connection, destination))
+    pub fn delivery_named_by(
+        &self,
+        destination: &str,
+        names: &DeliveryNames<'_>,
+    ) -> Result<Option<u64>, CatalogueError> {
+        self.ask(|connection| deliveries::named_by(connection, destination, names))
     }
 
     /// The deliveries of earlier versions of an item that were not begun for a subscription.

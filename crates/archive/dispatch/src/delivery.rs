@@ -305,7 +305,7 @@ impl Delivery {
         random: u32,
         rules: &DeliveryRules,
     ) -> DeliveryOutput {
-        if !failure.kind.may_pass() {
+        if !failure.kind.is_of_destination() {
             return self.alarm(now, DeliveryState::Refused, failure.sentence);
         }
         let since = *self.failing_since.get_or_insert(now);

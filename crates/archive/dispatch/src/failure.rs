@@ -43,9 +43,4 @@ impl FailureKind {
     pub const fn is_of_destination(self) -> bool {
         matches!(self, Self::Line | Self::Full | Self::Access)
     }
-
-    /// Whether the same attempt may end otherwise later.
-    pub const fn may_pass(self) -> bool {
-        self.is_of_destination()
-    }
 }

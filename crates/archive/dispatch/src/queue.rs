@@ -5,7 +5,7 @@
 
 use crate::failure::DeliveryFailure;
 use crate::rules::DeliveryRules;
-use skyhaul_units::{Duration, Utc};
+use skyhaul_units::Utc;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// In which order deliveries begin.
@@ -171,13 +171,6 @@ impl DestinationQueue {
         }
     }
 
-    /// Tries the destination at once.
-    pub fn retry_now(&mut self) {
-        if let Some(trouble) = &mut self.trouble {
-            trouble.until = Utc::from_nanos(0);
-        }
-    }
-
     /// When [`DestinationQueue::poll`] may have another one, if nothing ends before.
     pub fn next_timeout(&self, now: Utc) -> Option<Utc> {
         let pause = self.trouble.as_ref().map(|trouble| trouble.until).filter(|until| *until > now);
@@ -198,11 +191,6 @@ impl DestinationQueue {
     /// Since when the destination fails, and how; none where it does not.
     pub fn trouble(&self) -> Option<(Utc, &str)> {
         self.trouble.as_ref().map(|trouble| (trouble.since, trouble.sentence.as_str()))
-    }
-
-    /// How long it has failed.
-    pub fn failing_for(&self, now: Utc) -> Duration {
-        self.trouble.as_ref().map_or(Duration::ZERO, |trouble| now.since(trouble.since))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod digest;
 mod ledger;
+mod named;
 mod notices;
 mod orders;
 mod product;

@@ -10,7 +10,7 @@ use skyhaul_catalogue_io::{
 use skyhaul_config::{DeliveryEntry, DeliveryMode};
 use skyhaul_dispatch::{
     AnswerRules, DeliveryInput, DeliveryOrder, DeliveryOutput, DeliveryRules, MissingAnswer,
-    Notice, NoticeContent, RetryRules,
+    RetryRules,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_remote::Abilities;
@@ -27,12 +27,15 @@ pub struct DeliveryLedger {
     consumers: Vec<DeliveryEntry>,
     /// Where products are published.
     products: PathBuf,
-    /// One change at a time: each is read, decided and written.
-    change: Mutex<()>,
+    /// One change of a delivery at a time: it is read, decided and written. Deliveries share these
+    /// by their numbers, so that those of several consumers are written in one transaction.
+    changes: [Mutex<()>; CHANGES],
     /// Deliveries that a consumer's thread should look at.
     changed: Mutex<BTreeMap<String, BTreeSet<u64>>>,
 }
 
+/// Changes at a time: as many as consumers that are busy at once.
+const CHANGES: usize = 16;
 /// Deliveries that status shows.
 const SHOWN: usize = 200;
 /// The file in the state folder.
@@ -69,8 +72,8 @@ impl DeliveryLedger {
     ) -> Result<Self, CatalogueError> {
         let catalogue = Catalogue::open(&state.join(FILE))?;
         let reader = Mutex::new(catalogue.reader()?);
-        let (change, changed) = (Mutex::default(), Mutex::default());
-        Ok(Self { catalogue, reader, consumers, products, change, changed })
+        let (changes, changed) = (std::array::from_fn(|_| Mutex::default()), Mutex::default());
+        Ok(Self { catalogue, reader, consumers, products, changes, changed })
     }
 
     /// Where products are published.
@@ -187,7 +190,7 @@ impl DeliveryLedger {
         input: DeliveryInput,
         now: Utc,
     ) -> Result<Option<(DeliveryRow, DeliveryOutput)>, CatalogueError> {
-        let one = lock(&self.change);
+        let one = lock(&self.changes[usize::try_from(id).unwrap_or(0) % CHANGES]);
         let Some(mut row) = lock(&self.reader).delivery(id)? else { return Ok(None) };
         let rules = self.rules_of(&row.destination);
         let is_again = input == DeliveryInput::Ordered(DeliveryOrder::Again);
@@ -213,39 +216,6 @@ impl DeliveryLedger {
     pub fn rules_of(&self, consumer: &str) -> DeliveryRules {
         let entry = self.consumers.iter().find(|entry| entry.name.as_str() == consumer);
         entry.map_or_else(DeliveryRules::default, rules)
-    }
-
-    /// Finds the delivery that a consumer's notice is about. The notice came in a file called
-    /// `stem`, where it names no number.
-    ///
-    /// # Errors
-    /// See [`CatalogueError`]: read the notice again.
-    pub fn answered(
-        &self,
-        consumer: &str,
-        stem: Option<&str>,
-        notice: &Notice,
-    ) -> Result<Option<u64>, CatalogueError> {
-        let reader = lock(&self.reader);
-        for row in reader.sent_deliveries(consumer)? {
-            let is_meant = match notice.sequence {
-                Some(sequence) => row.sequence == sequence,
-                None => {
-                    let Some(ItemRow { item, .. }) = reader.item(row.item)? else { continue };
-                    let own = stem_of(&item);
-                    let is_named =
-                        stem.is_some_and(|stem| stem.len() > 1 && stem.get(1..) == own.get(1..));
-                    let has_file = |name: &str| item.files.iter().any(|file| file.name == name);
-                    let lists = matches!(&notice.answer, NoticeContent::Files(files)
-                        if files.iter().any(|answer| has_file(&answer.name)));
-                    is_named || lists
-                }
-            };
-            if is_meant {
-                return Ok(Some(row.id));
-            }
-        }
-        Ok(None)
     }
 
     /// The status of the newest deliveries, oldest first.

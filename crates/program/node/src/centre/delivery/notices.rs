@@ -1,6 +1,8 @@
 //! The notices of a consumer, in its folder of notices.
 
+use super::named::names;
 use super::worker::ConsumerWorker;
+use skyhaul_catalogue_io::CatalogueReader;
 use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, Notice};
 use skyhaul_units::{ByteCount, Duration};
 
@@ -14,7 +16,7 @@ const FAR_LOOK: Duration = Duration::from_secs(30);
 
 impl ConsumerWorker {
     /// Reads the consumer's notices.
-    pub(super) fn notices(&mut self) -> Result<(), String> {
+    pub(super) fn notices(&mut self, reader: &CatalogueReader) -> Result<(), String> {
         let now = self.clock.now();
         if now < self.look {
             return Ok(());
@@ -30,7 +32,7 @@ impl ConsumerWorker {
         let mut names: Vec<String> = names.take(NOTICES_AT_ONCE).collect();
         names.sort();
         for name in names {
-            let to = self.notice(&folder, &name)?;
+            let to = self.notice(reader, &folder, &name)?;
             let (from, to) = (format!("{folder}/{name}"), format!("{folder}/{to}/{name}"));
             self.sink().and_then(|sink| sink.rename(&from, &to)).map_err(say)?;
         }
@@ -38,7 +40,12 @@ impl ConsumerWorker {
     }
 
     /// Reads a notice. Returns the name of the folder where it is put away.
-    fn notice(&mut self, folder: &str, name: &str) -> Result<&'static str, String> {
+    fn notice(
+        &mut self,
+        reader: &CatalogueReader,
+        folder: &str,
+        name: &str,
+    ) -> Result<&'static str, String> {
         let path = format!("{folder}/{name}");
         let read = self.sink().and_then(|sink| sink.read(&path, LONGEST_NOTICE));
         let bytes = read.map_err(|failure| failure.sentence)?.unwrap_or_default();
@@ -51,8 +58,9 @@ impl ConsumerWorker {
         };
         let (stem, consumer) = (name.split('.').next(), self.consumer.name.as_str());
         let ledger = self.ledger();
-        let answered =
-            ledger.answered(consumer, stem, &notice).map_err(|error| error.to_string())?;
+        let answered = reader
+            .delivery_named_by(consumer, &names(stem, &notice))
+            .map_err(|error| error.to_string())?;
         let Some(id) = answered else {
             tracing::warn!("{path} of {consumer}: notice for an unknown delivery");
             return Ok("unknown");

@@ -20,7 +20,7 @@ use skyhaul_remote::{
     ResumeNote,
 };
 use skyhaul_units::{ByteCount, Duration, Instant, Utc};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The thread of one consumer.
@@ -37,7 +37,7 @@ pub struct ConsumerWorker {
     /// When notices are looked for next.
     pub(super) look: Instant,
     /// When a notice is given up, by the number of its delivery.
-    timeouts: BTreeSet<(Utc, u64)>,
+    timeouts: BTreeMap<u64, Utc>,
 }
 
 /// The files of a product at its consumer.
@@ -59,7 +59,7 @@ impl ConsumerWorker {
     ) -> Self {
         let queue = DestinationQueue::new(DeliveryOrdering::Oldest, 1, rules(&consumer));
         let (access, look) = (consumer.access(), Instant::ZERO);
-        let timeouts = BTreeSet::new();
+        let timeouts = BTreeMap::new();
         Self { shared, clock, name, consumer, access, sink: None, queue, look, timeouts }
     }
 
@@ -96,15 +96,15 @@ impl ConsumerWorker {
                 reader.insert(opened)
             }
         };
+        let mut unseen = Ok(());
         for id in self.ledger().changed(self.consumer.name.as_str()) {
-            if let Some(row) = reader.delivery(id).map_err(say)? {
-                self.place(&row);
-                if row.delivery.state.is_settled() && !row.delivery.state.is_there() {
-                    self.discard(reader, &row).map_err(say)?;
-                }
+            if let Err(error) = self.look_at(reader, id) {
+                self.ledger().look_again(self.consumer.name.as_str(), id);
+                unseen = Err(error.to_string());
             }
         }
-        let heard = self.notices();
+        unseen?;
+        let heard = self.notices(reader);
         self.expire().map_err(say)?;
         while let Some(id) = self.queue.poll(self.clock.utc()) {
             let failure = match self.deliver(reader, id) {
@@ -134,23 +134,33 @@ impl ConsumerWorker {
         }
     }
 
+    /// Looks at a delivery that is new, or that an operator or a notice changed.
+    fn look_at(&mut self, reader: &CatalogueReader, id: u64) -> Result<(), CatalogueError> {
+        let Some(row) = reader.delivery(id)? else { return Ok(()) };
+        self.place(&row);
+        if row.delivery.state.is_settled() && !row.delivery.state.is_there() {
+            self.discard(reader, &row)?;
+        }
+        Ok(())
+    }
+
     /// Puts a delivery where it belongs: among those that begin, those whose notice is awaited, or
     /// nowhere.
     fn place(&mut self, row: &DeliveryRow) {
         self.queue.remove(row.id);
-        self.timeouts.retain(|(_, id)| *id != row.id);
+        self.timeouts.remove(&row.id);
         let rules = rules(&self.consumer);
         match row.delivery.state {
             DeliveryState::Waiting | DeliveryState::Sending | DeliveryState::Placed => {
                 self.queue.put(QueuedDelivery {
                     id: row.id,
-                    published: Utc::from_micros(i64::from(row.sequence)),
+                    published: row.published,
                     deadline: row.deadline,
                     next: row.delivery.next,
                 });
             }
             DeliveryState::Recorded => {
-                self.timeouts.extend(row.delivery.next_timeout(&rules).map(|due| (due, row.id)));
+                self.timeouts.extend(row.delivery.next_timeout(&rules).map(|due| (row.id, due)));
             }
             _ => {}
         }
@@ -159,9 +169,11 @@ impl ConsumerWorker {
     /// Gives up the notices whose time is over.
     fn expire(&mut self) -> Result<(), CatalogueError> {
         let now = self.clock.utc();
-        while let Some((due, id)) = self.timeouts.first().copied().filter(|(due, _)| *due <= now) {
+        let due: Vec<u64> =
+            self.timeouts.iter().filter(|(_, due)| **due <= now).map(|(id, _)| *id).collect();
+        for id in due {
             self.ledger().step(id, DeliveryInput::Timeout, now)?;
-            self.timeouts.remove(&(due, id));
+            self.timeouts.remove(&id);
         }
         Ok(())
     }

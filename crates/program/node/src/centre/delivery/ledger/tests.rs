@@ -1,9 +1,12 @@
 //! Who gets what and when; that nothing is forgotten or delivered twice; and what notices lead to.
 
 use super::*;
+use crate::centre::delivery::named::names;
 use skyhaul_catalogue::{Item, ItemFile, ItemForm, ItemState};
 use skyhaul_config::parse;
-use skyhaul_dispatch::{DeliveryFailure, DeliveryState, FailureKind, FileAnswer, Proof, sips};
+use skyhaul_dispatch::{
+    DeliveryFailure, DeliveryState, FailureKind, FileAnswer, Notice, NoticeContent, Proof, sips,
+};
 
 const NOW: Utc = Utc::from_micros(1_733_443_200_000_000);
 
@@ -125,8 +128,10 @@ fn a_notice_is_found_by_its_number_its_name_and_its_files() {
     let row = fast(&ledger);
     let fine = Notice::parse(&sips::write_short(None, NOW)).unwrap();
     let stem = "X1570826VIIRSSCIENCEAT24341100001000";
-    let answered =
-        |consumer, stem, notice: &Notice| ledger.answered(consumer, stem, notice).unwrap();
+    let answered = |consumer: &str, stem, notice: &Notice| {
+        let names = names(stem, notice);
+        ledger.ask(|reader| reader.delivery_named_by(consumer, &names)).unwrap()
+    };
     assert_eq!(answered("fast", Some(stem), &fine), None, "nothing was handed over yet");
     send(&ledger, row.id);
     assert_eq!(answered("fast", Some(stem), &fine), Some(row.id));
