@@ -263,15 +263,20 @@ impl Alignment {
     /// number of frames at the front that wait no longer.
     pub fn settle_oldest(&mut self) -> usize {
         let Some(oldest) = self.oldest() else { return 0 };
-        let next = self.timeline.last_of_next(self.timeline.through_oldest());
-        for input in 0..self.inputs.len() {
-            let source = &self.inputs[input];
-            let is_old = |arrived: &Arrived| arrived.frame.received <= oldest;
-            if source.waiting.front().is_some_and(is_old)
-                || next.values().any(|next| source.waits_before(next))
-            {
-                self.settle(input);
+        // A frame that gets a place may be one that another input's waiting frame is before.
+        for _ in 0..self.inputs.len() {
+            let next = self.timeline.last_of_next(self.timeline.through_oldest());
+            let is_due = |input: &usize| {
+                let source = &self.inputs[*input];
+                let is_old = |arrived: &Arrived| arrived.frame.received <= oldest;
+                source.waiting.front().is_some_and(is_old)
+                    || next.values().any(|next| source.waits_before(next))
+            };
+            let due: Vec<usize> = (0..self.inputs.len()).filter(is_due).collect();
+            if due.is_empty() {
+                break;
             }
+            due.into_iter().for_each(|input| self.settle(input));
         }
         self.timeline.through_oldest()
     }
