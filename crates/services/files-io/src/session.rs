@@ -53,7 +53,7 @@ pub fn call(
     cancel: &Cancel,
 ) -> Result<(), TransferEnd> {
     let hello = task.hello;
-    greet(link, cancel, &hello)?;
+    say(link, cancel, &Message::Hello(hello.clone()))?;
     match hello.direction {
         TransferDirection::Put => {
             let mut sending = Sending::new(link, cancel, reports, Clock::start());
@@ -284,17 +284,6 @@ fn pattern(error: SelectionError) -> TransferEnd {
 
 fn peer(link: &Session) -> String {
     link.peer().map_or_else(String::new, |peer| peer.to_string())
-}
-
-/// Sends the first message, and waits until the far end has it: blocks arrive in the order in which
-/// they are complete, and the far end takes no other one first. A far end that closes the channel
-/// before may have said why: that is heard next.
-fn greet(link: &Session, cancel: &Cancel, hello: &TransferHello) -> Result<(), TransferEnd> {
-    let hello = Message::Hello(hello.clone());
-    let block = Block { priority: 0, ..Block::reliable(CONTROL, hello.encode()) };
-    let sent = cancel.or(link.send(block)).ok_or(TransferEnd::Cancelled)?;
-    let sent = sent.map_err(|_| TransferEnd::lost(link))?;
-    cancel.or(sent).map(drop).ok_or(TransferEnd::Cancelled)
 }
 
 fn say(link: &Session, cancel: &Cancel, message: &Message) -> Result<(), TransferEnd> {

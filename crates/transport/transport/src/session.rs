@@ -171,9 +171,13 @@ impl Session {
         self.multipath.measured(id, estimate, &mut self.control);
     }
 
-    /// The next event for the application.
+    /// The next event for the application: no block before the greeting of the far end that sent
+    /// it, and after it whole blocks first.
     pub fn poll(&mut self) -> Option<Event> {
         let Multipath { receiver, events, .. } = &mut self.multipath;
+        if events.greeting_waits() {
+            return events.pop();
+        }
         receiver.pop().map(Event::Block).or_else(|| events.pop())
     }
 

@@ -10,6 +10,8 @@ pub struct Events {
     queue: VecDeque<Event>,
     /// Bytes of the application messages in the queue, each counted with [`MESSAGE_COST`].
     messages: usize,
+    /// The far end's greeting is in the queue.
+    greeting: bool,
 }
 
 /// Application messages that the application has not taken are kept up to this many bytes. Further
@@ -20,6 +22,7 @@ const MESSAGE_COST: usize = 128;
 
 impl Events {
     pub fn push(&mut self, event: Event) {
+        self.greeting |= matches!(event, Event::Greeted { .. });
         self.queue.push_back(event);
     }
 
@@ -37,7 +40,13 @@ impl Events {
         if let Some(Event::Application { body }) = &event {
             self.messages -= body.len() + MESSAGE_COST;
         }
+        self.greeting &= !matches!(event, Some(Event::Greeted { .. }));
         event
+    }
+
+    /// Whether the application has not yet learnt who the far end is.
+    pub const fn greeting_waits(&self) -> bool {
+        self.greeting
     }
 
     /// Bytes held for application messages.

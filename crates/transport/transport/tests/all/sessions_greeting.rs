@@ -94,6 +94,24 @@ fn what_overtakes_a_late_greeting_is_not_more_than_can_be_kept() {
     }
 }
 
+/// A node gave blocks that it took before the greeting to nobody: a transfer, and a program that
+/// had called another one, waited for ever.
+#[test]
+fn a_block_that_overtook_the_greeting_comes_after_it() {
+    let (mut near, mut far) = (session(PAYLOADS[0]), session(PAYLOADS[0]));
+    let late = greeting(&mut near);
+    near.handle(at(10), PathId(0), PathEvent::Control(greeting(&mut far)));
+    near.send(at(10), Block::reliable(FlowId(0), Bytes::from_static(b"first"))).unwrap();
+    let first = datagrams(&mut near, at(10));
+    hand_over(&mut far, at(20), first);
+    far.handle(at(30), PathId(0), PathEvent::Control(late));
+    hand_over(&mut far, at(30), Vec::new());
+    let events: Vec<_> = core::iter::from_fn(|| far.poll()).collect();
+    let place = |is_it: fn(&Event) -> bool| events.iter().position(is_it).unwrap();
+    let greeted = place(|event| matches!(event, Event::Greeted { .. }));
+    assert!(greeted < place(|event| matches!(event, Event::Block(_))), "{events:?}");
+}
+
 #[test]
 fn a_name_that_would_steer_a_terminal_is_read_as_what_can_be_shown() {
     let mut near = Session::new(SessionConfig::default());
