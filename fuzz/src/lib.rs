@@ -60,7 +60,7 @@ pub struct Target {
     pub name: &'static str,
     /// What is fuzzed.
     pub body: fn(&[u8]),
-    /// Mutated inputs that `make test` runs: about a second's worth.
+    /// Mutated inputs that `make test-all` runs, a few seconds' worth; `make test` runs a quarter.
     pub rounds: u32,
 }
 

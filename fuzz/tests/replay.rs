@@ -22,16 +22,20 @@ fn every_corpus_replays() {
     }
 }
 
-/// As often as each target says; with `SKYHAUL_FUZZ_FACTOR=N` N times that, and with
-/// `SKYHAUL_FUZZ_TARGETS=a,b` those alone.
+/// A quarter as often as each target says; in `make test-all`, or with `SKYHAUL_FUZZ_FACTOR=N`, as
+/// often or N times that; with `SKYHAUL_FUZZ_TARGETS=a,b` those alone.
 #[test]
 #[allow(
     clippy::disallowed_methods,
     reason = "a test has no configuration file: how much is asked for"
 )]
 fn mutated_inputs_are_read_or_refused() {
-    let factor = std::env::var("SKYHAUL_FUZZ_FACTOR")
-        .map_or(1, |text| text.parse().expect("SKYHAUL_FUZZ_FACTOR is a number"));
+    let is_all = std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all");
+    let quarters = std::env::var("SKYHAUL_FUZZ_FACTOR")
+        .map_or(if is_all { 4 } else { 1 }, |text| {
+            4 * text.parse::<u64>().expect("SKYHAUL_FUZZ_FACTOR is a number")
+        });
+    let rounds = |target: &Target| u64::from(target.rounds) * quarters / 4 / SHARES;
     let wanted = std::env::var("SKYHAUL_FUZZ_TARGETS").ok();
     let is_wanted = |target: &&Target| {
         wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == target.name))
@@ -47,17 +51,13 @@ fn mutated_inputs_are_read_or_refused() {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some((target, share)) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    mutations(target, *share, u64::from(target.rounds) * factor / SHARES);
+                    mutations(target, *share, rounds(target));
                 }
             });
         }
     });
     for target in targets {
-        println!(
-            "{}: {} executions",
-            target.name,
-            u64::from(target.rounds) * factor / SHARES * SHARES
-        );
+        println!("{}: {} executions", target.name, rounds(target) * SHARES);
     }
 }
 

@@ -39,11 +39,14 @@ fn a_contact_of_which_nothing_is_left_does_not_wait_for_ever_where_its_spool_bec
     run(|seed| World::with_copies(seed).run(), 250);
 }
 
+/// Seeds of each kind of world in `make test`; `make simulate` runs thousands.
+const SEEDS: u64 = 80;
+
 #[allow(clippy::print_stdout, reason = "what a run was like is for whoever runs more of them")]
 fn many(world: fn(u64) -> Summary) -> Summary {
     let (first, count) = match (number("SKYHAUL_SEED"), number("SKYHAUL_SEEDS")) {
         (Some(seed), _) => (seed, 1),
-        (None, seeds) => (0, seeds.unwrap_or(200)),
+        (None, seeds) => (0, seeds.unwrap_or(SEEDS)),
     };
     let (mut total, mut slowest) = (Summary::default(), Duration::ZERO);
     for seed in first..first + count {
