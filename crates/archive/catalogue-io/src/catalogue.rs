@@ -28,8 +28,8 @@ pub struct PublishedItem {
     pub item: u64,
     /// Whether it was not there before.
     pub is_new: bool,
-    /// The deliveries that began.
-    pub deliveries: Vec<u64>,
+    /// The deliveries that began, each with its destination.
+    pub deliveries: Vec<(String, u64)>,
 }
 
 type Work = Box<dyn FnOnce(&Connection) -> rusqlite::Result<()> + Send>;
@@ -105,11 +105,27 @@ impl Catalogue {
                 let text = format!("{} version {}", item.name, item.version);
                 events::add(connection, now, EventSubject::Item(id), "published", &text)?;
             }
-            let mut begun = Vec::new();
-            for offer in &offers {
-                begun.extend(deliveries::offer(connection, id, offer, now)?);
-            }
+            let begun = begin(connection, id, &offers, now)?;
             Ok(PublishedItem { item: id, is_new, deliveries: begun })
+        })
+    }
+
+    /// Begins deliveries of items that are there, in one transaction. Returns each that began with
+    /// its destination. What is there already stays as it is.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`]: offer them again.
+    pub fn offer(
+        &self,
+        items: Vec<(u64, Vec<DeliveryOffer>)>,
+        now: Utc,
+    ) -> Result<Vec<(String, u64)>, CatalogueError> {
+        self.write(move |connection| {
+            let mut begun = Vec::new();
+            for (item, offers) in &items {
+                begun.extend(begin(connection, *item, offers, now)?);
+            }
+            Ok(begun)
         })
     }
 
@@ -174,6 +190,21 @@ impl Drop for Catalogue {
             let _ = writer.join();
         }
     }
+}
+
+/// Begins deliveries of an item. Returns each that began with its destination.
+fn begin(
+    connection: &Connection,
+    item: u64,
+    offers: &[DeliveryOffer],
+    now: Utc,
+) -> rusqlite::Result<Vec<(String, u64)>> {
+    let mut begun = Vec::new();
+    for offer in offers {
+        let id = deliveries::offer(connection, item, offer, now)?;
+        begun.extend(id.map(|id| (offer.destination.clone(), id)));
+    }
+    Ok(begun)
 }
 
 /// Writes until nobody can ask any more.

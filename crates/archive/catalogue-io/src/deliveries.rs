@@ -2,7 +2,7 @@
 
 use crate::items::{self, ItemRow};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use skyhaul_dispatch::{Delivery, DeliveryState, Proof};
+use skyhaul_dispatch::{Delivery, DeliveryState, Proof, VersionRule};
 use skyhaul_units::Utc;
 
 /// A delivery that an item begins.
@@ -12,6 +12,8 @@ pub struct DeliveryOffer {
     pub subscription: String,
     /// Where it goes.
     pub destination: String,
+    /// Which versions of a product the subscription wants.
+    pub versions: VersionRule,
     /// By when it should be there.
     pub deadline: Option<Utc>,
     /// Not before this time.
@@ -55,6 +57,8 @@ pub struct DeliveryNames<'a> {
 pub struct DeliveryQuery {
     /// Of this destination.
     pub destination: Option<String>,
+    /// Of this subscription.
+    pub subscription: Option<String>,
     /// In this state.
     pub state: Option<DeliveryState>,
     /// Of the item of this name, in any version.
@@ -90,8 +94,8 @@ const STATES: [(DeliveryState, i64); 11] = [
     (DeliveryState::Replaced, 9),
     (DeliveryState::Cancelled, 10),
 ];
-/// The last number of a state that is not settled.
-const LAST_OPEN: i64 = 4;
+/// The number of the state in which a notice is awaited, the last one that is not settled.
+const RECORDED: i64 = 4;
 /// Numbers of proofs in the file. They never change.
 const PROOFS: [(Proof, i64); 6] = [
     (Proof::Size, 0),
@@ -129,7 +133,8 @@ fn next_sequence(connection: &Connection, destination: i64) -> rusqlite::Result<
         .query_row([destination], |row| row.get(0))
 }
 
-/// Adds a delivery; none where the item is offered to the destination for the subscription already.
+/// Adds a delivery; none where the item is offered to the destination for the subscription already,
+/// or where that wants another version.
 pub fn offer(
     connection: &Connection,
     item: u64,
@@ -143,7 +148,17 @@ pub fn offer(
             "SELECT 1 FROM delivery WHERE item = ?1 AND destination = ?2 AND subscription = ?3",
         )?
         .exists(params![item.cast_signed(), destination, subscription])?;
+    let other = match offer.versions {
+        VersionRule::All => None,
+        VersionRule::Latest => Some(">"),
+        VersionRule::First => Some("<>"),
+    };
     if there {
+        return Ok(None);
+    }
+    if let Some(other) = other
+        && has_version(connection, params![item.cast_signed(), destination, subscription], other)?
+    {
         return Ok(None);
     }
     connection
@@ -161,6 +176,71 @@ pub fn offer(
             offer.begin.map(Utc::as_micros),
         ])?;
     Ok(Some(connection.last_insert_rowid().cast_unsigned()))
+}
+
+/// Whether another version of an item, one that compares so with it, is offered to the same
+/// destination for the same subscription; `key` is item, destination and subscription.
+fn has_version(
+    connection: &Connection,
+    key: &[&dyn rusqlite::ToSql],
+    other: &str,
+) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT 1 FROM item AS own JOIN item ON item.name = own.name AND item.version {other} \
+             own.version JOIN delivery ON delivery.item = item.id WHERE own.id = ?1 AND \
+             delivery.destination = ?2 AND delivery.subscription = ?3"
+        ))?
+        .exists(key)
+}
+
+/// Whether a later version of a delivery's item goes to the same destination for the same
+/// subscription.
+pub fn has_later(connection: &Connection, id: u64) -> rusqlite::Result<bool> {
+    let key: Option<(i64, i64, i64)> = connection
+        .prepare_cached("SELECT item, destination, subscription FROM delivery WHERE id = ?1")?
+        .query_row([id.cast_signed()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((item, destination, subscription)) = key else { return Ok(false) };
+    has_version(connection, params![item, destination, subscription], ">")
+}
+
+/// The deliveries to a destination whose deadline is over, and that are not there; the longest over
+/// first.
+pub fn late(
+    connection: &Connection,
+    destination: &str,
+    now: Utc,
+    limit: usize,
+) -> rusqlite::Result<Vec<DeliveryRow>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM {JOINS} WHERE destination.name = ?1 AND delivery.state < \
+             {RECORDED} AND delivery.deadline < ?2 ORDER BY delivery.deadline LIMIT ?3"
+        ))?
+        .query_map(
+            params![destination, now.as_micros(), i64::try_from(limit).unwrap_or(i64::MAX)],
+            read,
+        )?
+        .collect()
+}
+
+/// The state of an item's deliveries for one subscription, by destination.
+pub fn states_of(
+    connection: &Connection,
+    item: u64,
+    subscription: &str,
+) -> rusqlite::Result<Vec<(String, DeliveryState)>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT destination.name, delivery.state FROM {JOINS} WHERE delivery.item = ?1 AND \
+             subscription.name = ?2"
+        ))?
+        .query_map(params![item.cast_signed(), subscription], |row| {
+            let state = of_number(&STATES, row.get(1)?).unwrap_or(DeliveryState::Waiting);
+            Ok((row.get(0)?, state))
+        })?
+        .collect()
 }
 
 /// Writes what became of a delivery. The notes of its files are of no use once it is there.
@@ -273,13 +353,14 @@ pub fn open_of(connection: &Connection, destination: &str) -> rusqlite::Result<V
     connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM {JOINS} WHERE destination.name = ?1 AND delivery.state <= \
-             {LAST_OPEN} ORDER BY delivery.id"
+             {RECORDED} ORDER BY delivery.id"
         ))?
         .query_map([destination], read)?
         .collect()
 }
 
-/// The newest delivery to a destination that was sent and that a notice names so.
+/// The newest delivery to a destination that was sent and that a notice names so; one whose notice
+/// is awaited goes before one whose is not.
 pub fn named_by(
     connection: &Connection,
     destination: &str,
@@ -294,11 +375,12 @@ pub fn named_by(
             .optional()?,
         None => connection
             .prepare_cached(&format!(
-                "SELECT id FROM (SELECT delivery.id, delivery.item FROM {sent} \
+                "SELECT id FROM (SELECT delivery.id, delivery.item, delivery.state FROM {sent} \
                  ORDER BY delivery.id DESC LIMIT {SENT_MAX}) AS sent WHERE EXISTS(\
                  SELECT 1 FROM file WHERE file.item = sent.item AND (\
                  file.is_metadata AND substr(file.name, 2, length(?2)) = substr(?2, 2) || '.' \
-                 OR file.name IN (SELECT value FROM json_each(?3)))) ORDER BY id DESC LIMIT 1"
+                 OR file.name IN (SELECT value FROM json_each(?3)))) \
+                 ORDER BY state = {RECORDED} DESC, id DESC LIMIT 1"
             ))?
             .query_row(
                 params![
@@ -326,6 +408,10 @@ pub fn list(
     if let Some(destination) = &query.destination {
         conditions.push("destination.name = ?".to_owned());
         values.push(destination.clone().into());
+    }
+    if let Some(subscription) = &query.subscription {
+        conditions.push("subscription.name = ?".to_owned());
+        values.push(subscription.clone().into());
     }
     if let Some(state) = query.state {
         conditions.push("delivery.state = ?".to_owned());

@@ -7,6 +7,8 @@ use crate::items::{self, ItemRow};
 use crate::schema;
 use crate::search::{self, ItemPage, ItemQuery};
 use rusqlite::Connection;
+use skyhaul_dispatch::DeliveryState;
+use skyhaul_units::Utc;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,6 +119,41 @@ impl CatalogueReader {
         subscription: &str,
     ) -> Result<Vec<DeliveryRow>, CatalogueError> {
         self.ask(|connection| deliveries::superseded(connection, item, subscription))
+    }
+
+    /// Whether a later version of a delivery's item goes to the same destination for the same
+    /// subscription.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn has_later_version(&self, delivery: u64) -> Result<bool, CatalogueError> {
+        self.ask(|connection| deliveries::has_later(connection, delivery))
+    }
+
+    /// The deliveries to a destination whose deadline is over, and that are not there; the longest
+    /// over first.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn late_deliveries(
+        &self,
+        destination: &str,
+        now: Utc,
+        limit: usize,
+    ) -> Result<Vec<DeliveryRow>, CatalogueError> {
+        self.ask(|connection| deliveries::late(connection, destination, now, limit))
+    }
+
+    /// The state of an item's deliveries for one subscription, by destination.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn states_of(
+        &self,
+        item: u64,
+        subscription: &str,
+    ) -> Result<Vec<(String, DeliveryState)>, CatalogueError> {
+        self.ask(|connection| deliveries::states_of(connection, item, subscription))
     }
 
     /// How many deliveries of each destination are in each state.

@@ -5,6 +5,7 @@
 //! with a property that an item does not have is neither true nor false, as in SQL; the filter
 //! takes what is true.
 
+mod overlap;
 mod parse;
 
 use crate::item::Item;

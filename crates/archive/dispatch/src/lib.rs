@@ -23,8 +23,10 @@ pub use checksum::{Checksum, ChecksumKind, Summing};
 pub use delivery::{Delivery, DeliveryInput, DeliveryOrder, DeliveryOutput, DeliveryState, Proof};
 pub use disposition::Disposition;
 pub use failure::{DeliveryFailure, FailureKind};
-pub use queue::{DeliveryOrdering, DestinationQueue, QueuedDelivery};
-pub use rules::{AnswerRules, DeliveryRules, MissingAnswer, RetryRules};
+pub use queue::{DeliveryOrdering, DestinationQueue, QueueLane, QueuedDelivery};
+pub use rules::{
+    AnswerRules, DeliveryRules, MissingAnswer, PromiseRule, RetryRules, VersionRule,
+};
 use skyhaul_units::{ByteCount, Utc};
 
 /// What announces one product's files.

@@ -53,6 +53,41 @@ pub enum MissingAnswer {
     Again,
 }
 
+/// Which versions of a product a subscription wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionRule {
+    /// The latest: an earlier one that has not begun is replaced.
+    Latest,
+    /// Each of them.
+    All,
+    /// The first one only.
+    First,
+}
+
+/// When the promise of a subscription is kept that has several destinations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromiseRule {
+    /// Each destination has the product in time.
+    All,
+    /// One of them has.
+    Any,
+    /// The first one has.
+    First,
+}
+
+impl PromiseRule {
+    /// Whether the destination at `place` breaks it after the deadline, where `is_there` says which
+    /// of the destinations, in their order, have the product.
+    pub fn is_broken_by(self, place: usize, is_there: &[bool]) -> bool {
+        let lacks = |place: usize| is_there.get(place) == Some(&false);
+        match self {
+            Self::All => lacks(place),
+            Self::Any => lacks(place) && !is_there.contains(&true),
+            Self::First => place == 0 && lacks(0),
+        }
+    }
+}
+
 impl RetryRules {
     /// The pause after this many failures in a row: doubled with each, at most `most`, and up to a
     /// fifth longer by the random number.
@@ -93,6 +128,28 @@ impl Default for RetryRules {
             first: Duration::from_secs(10),
             most: Duration::from_secs(1_800),
             span: Duration::from_secs(3 * 86_400),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_is_broken_by_those_that_it_needs() {
+        let broken = |rule: PromiseRule, there: [bool; 2]| {
+            [0, 1].map(|place| rule.is_broken_by(place, &there))
+        };
+        for (rule, there, wanted) in [
+            (PromiseRule::All, [true, false], [false, true]),
+            (PromiseRule::All, [false, false], [true, true]),
+            (PromiseRule::Any, [false, true], [false, false]),
+            (PromiseRule::Any, [false, false], [true, true]),
+            (PromiseRule::First, [false, true], [true, false]),
+            (PromiseRule::First, [true, false], [false, false]),
+        ] {
+            assert_eq!(broken(rule, there), wanted, "{rule:?} {there:?}");
         }
     }
 }

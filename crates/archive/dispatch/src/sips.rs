@@ -23,6 +23,8 @@ pub struct Terms {
     pub data_version: String,
     /// What files are that are no metadata.
     pub file_type: FileType,
+    /// What metadata files are: construction records and accounts.
+    pub metadata_type: FileType,
 }
 
 /// What a file is, of the list that the consumer has.
@@ -83,7 +85,7 @@ pub fn write_record(
         out.text("NODE_NAME", host)?;
     }
     for file in &record.files {
-        out.file(file, terms.file_type)?;
+        out.file(file, terms)?;
     }
     if let Some((first, last)) = record.span {
         out.bare("BEGINNING_DATE/TIME", &time(first));
@@ -129,8 +131,8 @@ impl Lines {
         self.bare("END_OBJECT", object);
     }
 
-    fn file(&mut self, file: &DeliveredFile, data: FileType) -> Result<(), DeliveryRecordError> {
-        let kind = if file.is_metadata { FileType::METADATA } else { data };
+    fn file(&mut self, file: &DeliveredFile, terms: &Terms) -> Result<(), DeliveryRecordError> {
+        let kind = if file.is_metadata { terms.metadata_type } else { terms.file_type };
         self.begin("FILE_SPEC");
         self.text("DIRECTORY_ID", &file.directory)?;
         self.text("FILE_ID", &file.name)?;

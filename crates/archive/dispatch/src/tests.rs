@@ -50,6 +50,7 @@ fn terms() -> sips::Terms {
         node_name: None,
         data_version: "001".to_owned(),
         file_type: "SCIENCE".parse().unwrap(),
+        metadata_type: sips::FileType::METADATA,
     }
 }
 

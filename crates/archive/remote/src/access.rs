@@ -2,6 +2,7 @@
 
 use crate::failure::failed;
 use crate::pace::DeliveryPace;
+use crate::sink::PublishWay;
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
 use skyhaul_units::ByteCount;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ pub struct RemoteAccess {
     pub ca_file: Option<PathBuf>,
     /// The same for an object store.
     pub s3: S3Access,
+    /// How files get their final names; none is as the far side can.
+    pub publish: Option<PublishWay>,
     /// The rate limit that all connections of the destination share.
     pub pace: Option<Arc<DeliveryPace>>,
     /// The longest time in which nothing moves: 60 s, longer than any pause of a server at work
@@ -60,6 +63,7 @@ impl Default for RemoteAccess {
             host_keys: Vec::new(),
             ca_file: None,
             s3: S3Access::default(),
+            publish: None,
             pace: None,
             stall: Duration::from_secs(60),
         }

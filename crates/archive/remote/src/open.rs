@@ -11,7 +11,7 @@ use crate::webdav::WebSink;
 use skyhaul_dispatch::DeliveryFailure;
 
 /// A sink for a place. It connects with its first call. What an earlier one found out about the
-/// far side saves the trial.
+/// far side saves the trial; how the access wants files published goes before what was found.
 ///
 /// # Errors
 /// A file that says how the place is entered cannot be read.
@@ -20,7 +20,10 @@ pub fn open(
     access: &RemoteAccess,
     known: Option<&Abilities>,
 ) -> Result<Box<dyn RemoteSink>, DeliveryFailure> {
-    let known = known.cloned();
+    let known = known.cloned().map(|known| Abilities {
+        publish: access.publish.unwrap_or(known.publish),
+        ..known
+    });
     Ok(match place {
         RemotePlace::Folder(path) => Box::new(FolderSink::new(path.clone(), access.clone())),
         RemotePlace::S3 { bucket, prefix } => Box::new(S3Sink::new(bucket, prefix, access, known)?),

@@ -7,6 +7,7 @@ mod config;
 mod decode;
 mod deliveries;
 mod demo;
+mod destination;
 mod emulate;
 mod far;
 mod files;
@@ -55,13 +56,16 @@ pub enum Command {
     Cp(Box<files::copy::Cp>),
     /// Decodes capture files to frames and packets, with a full account.
     Decode(decode::Decode),
-    /// Shows which consumer has what, by whose proof; sends again.
+    /// Shows which destination has what, by whose proof; sends again.
     #[command(subcommand)]
     Deliveries(deliveries::DeliveriesCommand),
     /// Runs the whole chain on this machine over an emulated long line.
     ///
     /// Compares the products with what was sent, and measures the transfer.
     Demo(demo::Demo),
+    /// Finds out what a destination of products can do.
+    #[command(subcommand)]
+    Destination(destination::DestinationCommand),
     /// Serves one folder to `cp` and `sync` of other nodes.
     #[command(subcommand)]
     Files(files::FilesCommand),
@@ -166,6 +170,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Decode(command) => decode::run(&command, out),
         Command::Deliveries(command) => deliveries::run(&command, out),
         Command::Demo(command) => demo::run(&command, out),
+        Command::Destination(command) => destination::run(&command, out),
         Command::Files(command) => files::run(&command, out),
         Command::Forward(command) => forward::run(&command, out),
         Command::Gaps(command) => gaps::run(&command, out),

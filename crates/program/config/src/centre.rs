@@ -1,10 +1,11 @@
 //! What a node receives: where it listens, its store, and the products that it makes.
 
-use crate::delivery::{DeliveryEntry, ExpeditedEntry};
 use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::expedited::ExpeditedEntry;
 use crate::forwards::ForwardEntry;
 use crate::name::Mtu;
 use crate::node::Node;
+use crate::outlets::ProductOutlets;
 use crate::packets::Live;
 use crate::peer::{PeerEntry, PeerNames};
 use crate::products::{ProductEntry, ProductRules, Products};
@@ -38,8 +39,8 @@ pub struct CentreConfig {
     pub product: Vec<ProductEntry>,
     /// What is published while a contact goes on.
     pub expedited: Vec<ExpeditedEntry>,
-    /// Who products are handed over to.
-    pub delivery: Vec<DeliveryEntry>,
+    /// Where products go.
+    pub outlets: ProductOutlets,
     /// Who gets packets as they arrive.
     pub live: Vec<Live>,
     /// What one peer may have under way.
@@ -133,7 +134,6 @@ impl CentreConfig {
             let count = self.expedited.len();
             return Err(ConfigError::many(config, "[[expedited]]", count, MAX_EXPEDITED));
         }
-        self.check_deliveries(text, file)?;
         let mut products = BTreeSet::new();
         for entry in &self.product {
             if !products.insert((&entry.mission, &entry.name)) {
@@ -169,27 +169,6 @@ impl CentreConfig {
     /// The peer of a name.
     fn peer_of(&self, name: &str) -> Option<&PeerEntry> {
         self.peer.iter().find(|peer| peer.name.as_str() == name)
-    }
-
-    fn check_deliveries(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
-        if self.delivery.len() > MAX_CONSUMERS {
-            let (config, count) = (ConfigText { text, file }, self.delivery.len());
-            return Err(ConfigError::many(config, "[[delivery]]", count, MAX_CONSUMERS));
-        }
-        let mut consumers = BTreeSet::new();
-        let base = file.parent().unwrap_or(Path::new(""));
-        for (nth, consumer) in self.delivery.iter().enumerate() {
-            if !consumers.insert(&consumer.name) {
-                return Err(ConfigError::twice(text, file, "delivery", consumer.name.as_str()));
-            }
-            consumer.check_folder(base).map_err(|what| {
-                let help =
-                    "name another folder, or write format = \"edos\" if the consumer reads that";
-                let place = KeyPlace { heading: "[[delivery]]", nth, key: "to" };
-                ConfigError::at(ConfigText { text, file }, place, what, help)
-            })?;
-        }
-        Ok(())
     }
 
     fn names(&self) -> Vec<String> {
@@ -233,7 +212,6 @@ impl CentreConfig {
         for peer in &mut self.peer {
             peer.resolve(base);
         }
-        self.delivery.iter_mut().for_each(|consumer| consumer.resolve(base));
         if let Some(products) = &mut self.products {
             crate::from_base(base, &mut products.dir);
             products.hdf5_library.iter_mut().for_each(|file| crate::from_base(base, file));
@@ -264,8 +242,6 @@ impl SessionLimits {
 const RETURN_RATE: Rate = Rate::from_mbps(5);
 /// Expedited data sets: each takes 8 MiB of every contact that goes on.
 const MAX_EXPEDITED: usize = 8;
-/// Consumers: each product is copied for each.
-const MAX_CONSUMERS: usize = 64;
 /// Networks that a node stands in; each costs two sockets.
 const MAX_LISTENS: usize = 8;
 /// The key of a `[[listen]]` that names who may connect there.

@@ -1,33 +1,76 @@
-//! `[[destination]]`: where contacts go.
+//! `[[destination]]`: where contacts go, and where products go.
 
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::name::{Name, from_text};
 use crate::peer::PeerEntry;
 use crate::section::section;
-use skyhaul_units::Duration;
+use skyhaul_remote::RemotePlace;
+use skyhaul_units::{Duration, Rate};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 section! {
-    /// Where contacts go. Each destination has its own receipts and backlog in the spool: one that
-    /// is away holds up no other. Data for several destinations crosses the line once for each.
-    /// Mirrors, streams, files of folders, and forwards that name none go to the first destination.
-    /// One that is added or removed applies at once too, unless a folder, forward, mirror or stream
-    /// uses it. Up to 16.
-    "[[destination]]" DestinationEntry applies at_once(to, catch_up_class, catch_up_after) {
-        /// `node:NAME`: the `[[peer]]` of this name. It needs an address.
+    /// Where contacts go, to a node; or where products go, to any other place. A `[[subscription]]`
+    /// says what goes there. Each destination has its own backlog: one that is away holds up no
+    /// other. In the spool each node has its own receipts; data for several nodes crosses the line
+    /// once for each. Mirrors, streams, files of folders, and forwards that name none go to the
+    /// first node. A node that is added or removed applies at once too, unless a folder, forward,
+    /// mirror or stream uses it. Up to 16 nodes, and 64 other places.
+    "[[destination]]" DestinationEntry applies at_once(
+        name, to, key, password, host_keys, ca, endpoint, region, profile_file, profile, rate,
+        publish, directory, notices, catch_up_class, catch_up_after
+    ) {
+        /// The name by which subscriptions, commands and status name it, and the consumer's name in
+        /// delivery records. A node has the name of its `[[peer]]`; any other place needs one.
+        name: Name => optional,
+        /// `node:NAME`, the `[[peer]]` of this name, which needs an address; `folder:PATH`, a
+        /// folder of this machine or mounted here, which the node creates if it does not exist;
+        /// `sftp://USER@HOST[:PORT]/DIR`; `ftps://USER@HOST[:PORT]/DIR`;
+        /// `https://[USER@]HOST[:PORT]/DIR` (PUT, and WebDAV where the server has it); or
+        /// `s3://BUCKET[/PREFIX]`.
         to: DestinationPlace => required,
-        /// It gets every contact, and its receipts do not count: the spool frees data without
-        /// them. For a new release that is tried on live data.
+        /// The private key for `sftp://`, as OpenSSH writes it, without a passphrase.
+        key: PathBuf => optional,
+        /// A file with the password of the user in its first line; of `https://` without a user it
+        /// is a bearer token.
+        password: PathBuf => optional,
+        /// The keys that the `sftp://` server may have, `SHA256:…`, as `ssh-keygen -l` prints them.
+        host_keys: Vec<String> => optional,
+        /// Certificates (PEM) that vouch for an `ftps://`, `https://` or `s3://` server. Default:
+        /// those of this machine.
+        ca: PathBuf => optional,
+        /// The object store, `https://HOST[:PORT]`, or `http://` in a closed network. Default:
+        /// Amazon's.
+        endpoint: String => optional,
+        /// The region of the object store. Default: `us-east-1`.
+        region: Name => optional,
+        /// The file with the keys of the object store, in the form of Amazon's `credentials`.
+        profile_file: PathBuf => optional,
+        /// The profile in that file. Default: `default`.
+        profile: Name => optional,
+        /// The most that goes there, of products. Default: no limit.
+        rate: Rate => optional,
+        /// How a file gets its final name at an `sftp://`, `ftps://` or `https://` server: `auto`,
+        /// as the server can; `rename`, written under another name and renamed; `direct`, written
+        /// under its final name, for servers that forbid renaming.
+        publish: PublishName => "auto",
+        /// The folder by which delivery records name the place. Default: its path.
+        directory: String => optional,
+        /// The folder below the place where the consumer writes its notices. The node moves them to
+        /// `read` there.
+        notices: String => "notices",
+        /// Of a node: it gets every contact, and its receipts do not count: the spool frees data
+        /// without them. For a new release that is tried on live data.
         shadow: bool => "false",
-        /// Where it begins when it is new to the spool: `now`, with the next contact; or `kept`,
-        /// with all that the spool still holds.
+        /// Of a node: where it begins when it is new to the spool: `now`, with the next contact; or
+        /// `kept`, with all that the spool still holds.
         since: SinceName => "now",
-        /// The class of its backlog after an absence: contacts that ended longer ago than
-        /// `catch_up_after`. Default: the class of the contact. The backlog has the last priority
-        /// in its class and no deadline, so that it goes behind live data.
+        /// Of a node: the class of its backlog after an absence: contacts that ended longer ago
+        /// than `catch_up_after`. Default: the class of the contact. The backlog has the last
+        /// priority in its class and no deadline, so that it goes behind live data.
         catch_up_class: Name => optional,
-        /// How long before the destination returned a contact must have ended to count as backlog.
+        /// Of a node: how long before it returned a contact must have ended to count as backlog.
         catch_up_after: Duration => "60 s",
     }
 }
@@ -37,6 +80,19 @@ section! {
 pub enum DestinationPlace {
     /// Another node, by the name of its `[[peer]]`.
     Node(Name),
+    /// A place of products.
+    Remote(RemotePlace),
+}
+
+/// How a file gets its final name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishName {
+    /// As the server can.
+    Auto,
+    /// Written under another name, and renamed.
+    Rename,
+    /// Written under its final name.
+    Direct,
 }
 
 /// With which contacts a new destination begins.
@@ -67,17 +123,36 @@ impl Destination {
 impl FromStr for DestinationPlace {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("node:").map(str::parse) {
-            Some(Ok(name)) => Ok(Self::Node(name)),
-            Some(Err(error)) => Err(error.to_string()),
-            None => Err(format!("`{text}` is not a destination; write `node:NAME`")),
+        if let Some(name) = text.strip_prefix("node:") {
+            return name.parse().map(Self::Node).map_err(|error: crate::NameError| error.to_string());
         }
+        // Paths begin at the file's own folder.
+        if let Some(path) = text.strip_prefix("folder:").filter(|path| !path.is_empty()) {
+            return Ok(Self::Remote(RemotePlace::Folder(PathBuf::from(path))));
+        }
+        text.parse().map(Self::Remote).map_err(|error: skyhaul_remote::PlaceError| {
+            error.to_string().replace("; write \"folder:/path\"", "; write \"node:NAME\", \
+                                                                  \"folder:/path\"")
+        })
     }
 }
 impl std::fmt::Display for DestinationPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self::Node(name) = self;
-        write!(f, "node:{name}")
+        match self {
+            Self::Node(name) => write!(f, "node:{name}"),
+            Self::Remote(place) => place.fmt(f),
+        }
+    }
+}
+impl FromStr for PublishName {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "rename" => Ok(Self::Rename),
+            "direct" => Ok(Self::Direct),
+            _ => Err(format!("`{text}` is not a way to publish; write auto, rename or direct")),
+        }
     }
 }
 impl FromStr for SinceName {
@@ -92,52 +167,123 @@ impl FromStr for SinceName {
         }
     }
 }
-from_text!(DestinationPlace, SinceName);
+from_text!(DestinationPlace, PublishName, SinceName);
 
-/// The destinations with their peers, in the order of the file. `own` is this node's name.
+impl DestinationEntry {
+    /// The name of the peer that it is, if it is one.
+    const fn node(&self) -> Option<&Name> {
+        match &self.to {
+            DestinationPlace::Node(name) => Some(name),
+            DestinationPlace::Remote(_) => None,
+        }
+    }
+
+    /// The first key that it has although it is for other places.
+    fn foreign_key(&self) -> Option<&'static str> {
+        let of_node = [
+            ("shadow", self.shadow),
+            ("since", self.since != SinceName::Now),
+            ("catch_up_class", self.catch_up_class.is_some()),
+        ];
+        let of_place = [
+            ("name", self.name.is_some()),
+            ("key", self.key.is_some()),
+            ("password", self.password.is_some()),
+            ("host_keys", self.host_keys.is_some()),
+            ("ca", self.ca.is_some()),
+            ("endpoint", self.endpoint.is_some()),
+            ("region", self.region.is_some()),
+            ("profile_file", self.profile_file.is_some()),
+            ("profile", self.profile.is_some()),
+            ("rate", self.rate.is_some()),
+            ("publish", self.publish != PublishName::Auto),
+            ("directory", self.directory.is_some()),
+        ];
+        let foreign: &[_] = if self.node().is_some() { &of_place } else { &of_node };
+        foreign.iter().find(|(_, is_given)| *is_given).map(|(key, _)| *key)
+    }
+}
+
+/// The destinations of a file by kind, each place of products with its place among the tables.
+pub(super) struct Destinations {
+    /// The nodes, in the order of the file.
+    pub nodes: Vec<Destination>,
+    /// The others.
+    pub places: Vec<(usize, DestinationEntry)>,
+}
+
+/// The destinations; nodes with their peers. `own` is this node's name.
 pub(super) fn resolve(
     config: ConfigText<'_>,
     entries: Vec<DestinationEntry>,
     peers: &[PeerEntry],
     own: &Name,
-) -> Result<Vec<Destination>, ConfigError> {
-    if entries.len() > MAX_DESTINATIONS {
-        return Err(ConfigError::many(config, HEADING, entries.len(), MAX_DESTINATIONS));
+) -> Result<Destinations, ConfigError> {
+    let count = entries.iter().filter(|entry| entry.node().is_some()).count();
+    if count > MAX_DESTINATIONS {
+        let place = KeyPlace { heading: HEADING, nth: MAX_DESTINATIONS, key: "to" };
+        let what = format!("there are {count} destinations that are nodes");
+        let help = format!("write at most {MAX_DESTINATIONS}");
+        return Err(ConfigError::at(config, place, what, &help));
     }
-    if !entries.is_empty() && entries.iter().all(|entry| entry.shadow) {
+    let all_shadows = |entry: &DestinationEntry| entry.node().is_none() || entry.shadow;
+    if count > 0 && entries.iter().all(all_shadows) {
         let place = KeyPlace { heading: HEADING, nth: 0, key: "shadow" };
         let what = "every destination is a shadow".to_owned();
         let help = "let at least one count: without one the spool would keep nothing";
         return Err(ConfigError::at(config, place, what, help));
     }
     let mut names = BTreeSet::new();
-    let mut found = Vec::new();
+    let mut found = Destinations { nodes: Vec::new(), places: Vec::new() };
     for (nth, entry) in entries.into_iter().enumerate() {
-        let place = KeyPlace { heading: HEADING, nth, key: "to" };
-        let refuse = |what: String, help: &str| Err(ConfigError::at(config, place, what, help));
-        let DestinationPlace::Node(name) = &entry.to;
-        if name == own {
-            let what = format!("the destination `{name}` is this node");
-            return refuse(what, "name the [[peer]] that gets the data");
+        let at = |key| KeyPlace { heading: HEADING, nth, key };
+        let refuse = |what: String, help: &str| ConfigError::at(config, at("to"), what, help);
+        if let Some(key) = entry.foreign_key() {
+            let kind = if entry.node().is_some() { "a node" } else { "no node" };
+            let what = format!("the destination `{}` is {kind}, and has no `{key}`", entry.to);
+            return Err(ConfigError::at(config, at(key), what, "remove the key"));
         }
-        let Some(peer) = peers.iter().find(|peer| peer.name == *name) else {
-            let what = format!("there is no peer `{name}` for the destination");
-            return refuse(what, "add a [[peer]] with this name, its addresses and fingerprints");
+        let Some(name) = entry.node().or(entry.name.as_ref()).cloned() else {
+            let what = format!("the destination `{}` has no name", entry.to);
+            return Err(refuse(what, "add `name`, by which subscriptions and commands name it"));
         };
-        if peer.addresses.iter().next().is_none() {
-            let what = format!("the peer `{name}` of the destination has no address");
-            let help = format!("add `addresses = [\"HOST:PORT\"]` to the [[peer]] `{name}`");
-            return refuse(what, &help);
-        }
         if !names.insert(name.clone()) {
             let what = format!("the destination `{name}` is defined twice");
-            return refuse(what, "give each destination once");
+            return Err(refuse(what, "give each destination once, under a name of its own"));
         }
-        found.push(Destination { peer: peer.clone(), entry });
+        if entry.node().is_none() {
+            found.places.push((nth, entry));
+            continue;
+        }
+        let peer = peer_of(&name, peers, own).map_err(|(what, help)| refuse(what, &help))?;
+        found.nodes.push(Destination { peer: peer.clone(), entry });
     }
     Ok(found)
 }
 
+/// The peer that a destination is; or what is wrong, and what to do.
+fn peer_of<'a>(
+    name: &Name,
+    peers: &'a [PeerEntry],
+    own: &Name,
+) -> Result<&'a PeerEntry, (String, String)> {
+    if name == own {
+        let what = format!("the destination `{name}` is this node");
+        return Err((what, "name the [[peer]] that gets the data".to_owned()));
+    }
+    let Some(peer) = peers.iter().find(|peer| peer.name == *name) else {
+        let what = format!("there is no peer `{name}` for the destination");
+        let help = "add a [[peer]] with this name, its addresses and fingerprints";
+        return Err((what, help.to_owned()));
+    };
+    if peer.addresses.iter().next().is_none() {
+        let what = format!("the peer `{name}` of the destination has no address");
+        let help = format!("add `addresses = [\"HOST:PORT\"]` to the [[peer]] `{name}`");
+        return Err((what, help));
+    }
+    Ok(peer)
+}
+
 /// As many as a spool has.
 const MAX_DESTINATIONS: usize = 16;
-const HEADING: &str = "[[destination]]";
+pub(super) const HEADING: &str = "[[destination]]";

@@ -1,4 +1,4 @@
-//! The key `to` of folders and mirrors: the destinations that get their files.
+//! The key `to` of folders, mirrors and subscriptions: the destinations that get what they take.
 
 use crate::name::Name;
 use std::collections::BTreeSet;
@@ -45,18 +45,39 @@ impl DestinationNames {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for DestinationNames {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = match Written::deserialize(deserializer) {
-            Ok(Written::One(name)) => vec![name],
-            Ok(Written::Several(names)) => names,
+impl Written {
+    /// Reads a name or a list of names.
+    fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+        match Self::deserialize(deserializer) {
+            Ok(Self::One(name)) => Ok(vec![name]),
+            Ok(Self::Several(names)) => Ok(names),
             Err(_) => {
                 let what = "`to` is a name or a list of names; write it like \"oper\" or \
                             [\"oper\", \"backup\"]";
-                return Err(serde::de::Error::custom(what));
+                Err(serde::de::Error::custom(what))
             }
-        };
-        Self::of(written).map_err(serde::de::Error::custom)
+        }
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for DestinationNames {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::of(Written::read(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The destinations of a subscription: one name, a list, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscribedNames(pub Vec<Name>);
+
+impl<'de> serde::Deserialize<'de> for SubscribedNames {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = Written::read(deserializer)?;
+        if written.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let names = DestinationNames::of(written).map_err(serde::de::Error::custom)?;
+        Ok(Self(names.0))
     }
 }
 

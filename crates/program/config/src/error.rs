@@ -34,6 +34,25 @@ pub(super) struct KeyPlace<'a> {
     pub key: &'a str,
 }
 
+impl ConfigText<'_> {
+    /// The places of those tables of an array whose `key` is of this kind, among all of them: an
+    /// array may be divided by kinds.
+    pub(super) fn places(
+        self,
+        array: &str,
+        key: &str,
+        is_of_kind: impl Fn(&str) -> bool,
+    ) -> Vec<usize> {
+        let tables = self.text.parse::<toml::Table>().unwrap_or_default();
+        let entries = tables.get(array).and_then(toml::Value::as_array).cloned();
+        let is_it = |entry: &toml::Value| {
+            entry.get(key).and_then(toml::Value::as_str).is_some_and(&is_of_kind)
+        };
+        let entries = entries.into_iter().flatten().enumerate();
+        entries.filter(|(_, entry)| is_it(entry)).map(|(nth, _)| nth).collect()
+    }
+}
+
 impl ConfigError {
     /// What is wrong.
     pub fn what(&self) -> &str {

@@ -3,24 +3,26 @@
 use crate::blocks::{AllowEntry, BlocksEntry};
 use crate::centre::{CentreConfig, Listen, SessionLimits, Store};
 use crate::channel::Channel;
-use crate::delivery::{DeliveryEntry, ExpeditedEntry};
 use crate::destination::{Destination, DestinationEntry};
 use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::expedited::ExpeditedEntry;
 use crate::feeds::ChannelInput;
 use crate::folders::FolderEntry;
 use crate::forwards::{FarNodes, ForwardEntry};
 use crate::mirrors::{FilesEntry, MirrorEntry};
 use crate::node::Node;
+use crate::outlets::{ProductOutlets, Written};
 use crate::packets::Live;
 use crate::path::{FeedRowEntry, LinePath, Outage};
 use crate::peer::PeerEntry;
+use crate::product_terms::{AnswerEntry, FileTypesEntry, RetryEntry};
 use crate::products::{ProductEntry, Products};
 use crate::refill::Refill;
 use crate::section::{ConfigTable, left_out};
 use crate::sending::Class;
 use crate::station::{Line, LocalFolders, Spool, StationConfig};
 use crate::streams::{StreamEntry, StreamsEntry};
-use crate::subscription::SubscriptionEntry;
+use crate::subscription::{ItemKind, MAX_SUBSCRIPTIONS, SubscriptionEntry};
 use crate::sync::Sync;
 use crate::{Applies, ConfigKey, NodeConfig, Presence};
 use skyhaul_transport::ClassTree;
@@ -74,8 +76,6 @@ pub(super) struct NodeFile {
     #[serde(default)]
     expedited: Vec<ExpeditedEntry>,
     #[serde(default)]
-    delivery: Vec<DeliveryEntry>,
-    #[serde(default)]
     live: Vec<Live>,
 }
 
@@ -89,6 +89,9 @@ pub(super) const TABLES: &[ConfigTable] = &[
     StreamsEntry::TABLE,
     DestinationEntry::TABLE,
     SubscriptionEntry::TABLE,
+    FileTypesEntry::TABLE,
+    AnswerEntry::TABLE,
+    RetryEntry::TABLE,
     Line::TABLE,
     LinePath::TABLE,
     Outage::TABLE,
@@ -110,7 +113,6 @@ pub(super) const TABLES: &[ConfigTable] = &[
     Products::TABLE,
     ProductEntry::TABLE,
     ExpeditedEntry::TABLE,
-    DeliveryEntry::TABLE,
     Live::TABLE,
 ];
 
@@ -128,9 +130,8 @@ const FIRST: ConfigTable = ConfigTable {
 };
 
 /// Tables that say what is sent, and need a destination.
-const SENDING: [&str; 10] = [
+const SENDING: [&str; 9] = [
     "channel",
-    "subscription",
     "line",
     "path",
     "spool",
@@ -141,10 +142,9 @@ const SENDING: [&str; 10] = [
     "stream",
 ];
 /// Tables that say what is received, and need an address to listen on.
-const RECEIVING: [&str; 7] =
-    ["store", "session", "products", "product", "expedited", "delivery", "live"];
+const RECEIVING: [&str; 6] = ["store", "session", "products", "product", "expedited", "live"];
 /// Tables that say what is made of contacts, and need `[products]`.
-const MADE: [&str; 4] = ["product", "expedited", "delivery", "live"];
+const MADE: [&str; 3] = ["product", "expedited", "live"];
 
 impl NodeFile {
     /// What the node does. `tables` are those that the file has.
@@ -161,7 +161,9 @@ impl NodeFile {
             return Err(ConfigError::own_peer(config, &peer.name));
         }
         let entries = core::mem::take(&mut self.destination);
-        let far = crate::destination::resolve(config, entries, &self.peer, own)?;
+        let found = crate::destination::resolve(config, entries, &self.peer, own)?;
+        let far = found.nodes;
+        let outlets = self.outlets(config, found.places, &far)?;
         let listens = !self.listen.is_empty();
         if far.is_empty() && self.node.standby_of.is_some() {
             let place = KeyPlace { heading: "[node]", nth: 0, key: "standby_of" };
@@ -206,7 +208,7 @@ impl NodeFile {
         let forwards = core::mem::take(&mut self.forward).into_iter();
         let (sent, received) = forwards.partition(is_sent);
         let station = (!far.is_empty()).then(|| self.station(far, sent));
-        let centre = listens.then(|| self.centre(received));
+        let centre = listens.then(|| self.centre(received, outlets));
         let mut config_of = NodeConfig { node, station, centre, blocks };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
@@ -267,7 +269,49 @@ impl NodeFile {
         })
     }
 
-    fn centre(self, forward: Vec<ForwardEntry>) -> Box<CentreConfig> {
+    /// Where products go. Leaves the subscriptions to contacts.
+    fn outlets(
+        &mut self,
+        config: ConfigText<'_>,
+        destinations: Vec<(usize, DestinationEntry)>,
+        far: &[Destination],
+    ) -> Result<ProductOutlets, ConfigError> {
+        let heading = crate::subscription::HEADING;
+        let count = self.subscription.len();
+        if count > MAX_SUBSCRIPTIONS {
+            return Err(ConfigError::many(config, heading, count, MAX_SUBSCRIPTIONS));
+        }
+        let entries = core::mem::take(&mut self.subscription).into_iter().enumerate();
+        let (contacts, subscriptions): (Vec<_>, Vec<_>) =
+            entries.partition(|(_, entry)| entry.of == ItemKind::Contacts);
+        let needs = |heading, nth: usize, what: &str, other: &str| {
+            let place = KeyPlace { heading, nth, key: heading };
+            let help = format!("add a {other}, or remove the table");
+            Err(ConfigError::at(config, place, format!("{what} without a {other}"), &help))
+        };
+        if let (Some((nth, _)), []) = (contacts.first(), far) {
+            let what = "a subscription to contacts has no effect";
+            return needs(heading, *nth, what, "[[destination]] that is a node");
+        }
+        let first = subscriptions.first().map(|(nth, _)| (heading, *nth));
+        let first = first.or(destinations
+            .first()
+            .map(|(nth, _)| (crate::destination::HEADING, *nth)));
+        if let Some((heading, nth)) = first {
+            let what = "no products can be delivered";
+            if self.listen.is_empty() {
+                return needs(heading, nth, what, "[[listen]]");
+            }
+            if self.products.is_none() {
+                return needs(heading, nth, what, "[products] table");
+            }
+        }
+        self.subscription = contacts.into_iter().map(|(_, entry)| entry).collect();
+        let nodes: Vec<&str> = far.iter().map(Destination::name).collect();
+        crate::outlets::resolve(config, Written { destinations, subscriptions }, &nodes)
+    }
+
+    fn centre(self, forward: Vec<ForwardEntry>, outlets: ProductOutlets) -> Box<CentreConfig> {
         Box::new(CentreConfig {
             missions: self.missions,
             node: self.node,
@@ -277,7 +321,7 @@ impl NodeFile {
             products: self.products,
             product: self.product,
             expedited: self.expedited,
-            delivery: self.delivery,
+            outlets,
             live: self.live,
             session: self.session,
             class: self.class,

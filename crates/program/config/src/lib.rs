@@ -30,10 +30,10 @@ mod book;
 mod centre;
 mod channel;
 mod channel_error;
-mod delivery;
 mod destination;
 mod destination_names;
 mod error;
+mod expedited;
 mod feeds;
 mod file;
 mod folders;
@@ -42,11 +42,13 @@ mod input;
 mod mirrors;
 mod name;
 mod node;
+mod outlets;
 mod packets;
 mod path;
 mod peer;
 mod peer_address;
 mod peer_key;
+mod product_terms;
 mod products;
 mod refill;
 mod section;
@@ -63,12 +65,10 @@ pub use blocks::{AllowEntries, AllowEntry, BlocksEntry, ClassNames, UserName};
 pub use book::{AddressBook, BookChangeError, BookPeer};
 pub use centre::{CentreConfig, Listen, SessionLimits, Store};
 pub use channel::{Channel, Compress, MissionRef};
-pub use delivery::{
-    Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, DeliveryPlace, ExpeditedEntry,
-};
-pub use destination::{Destination, DestinationEntry, DestinationPlace, SinceName};
-pub use destination_names::DestinationNames;
+pub use destination::{Destination, DestinationEntry, DestinationPlace, PublishName, SinceName};
+pub use destination_names::{DestinationNames, SubscribedNames};
 pub use error::{ConfigError, ConfigText};
+pub use expedited::{Apids, ExpeditedEntry};
 pub use feeds::{ChannelInput, ChannelInputs, ResolvedInput};
 pub use folders::{AfterHandover, FolderEntry, FolderUse};
 pub use forwards::{AsFlag, ForwardEntry, ForwardRules, each_is_one};
@@ -76,11 +76,16 @@ pub use input::{Input, InputFormat, SoftForm};
 pub use mirrors::{FarFolder, FilesEntry, MirrorEntry, Patterns};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
+pub use outlets::{ProductDestination, ProductOutlets, ProductSubscription};
 pub use packets::{Live, LiveTarget, LiveTargetError};
 pub use path::{FeedRowEntry, FeedRows, LinePath, Outage, Outages, Transport};
 pub use peer::{PeerEntry, PeerNames};
 pub use peer_address::PeerAddresses;
 pub use peer_key::{PeerKey, PeerKeys};
+pub use product_terms::{
+    AnswerEntry, FileTypesEntry, ItemFilter, MissingName, OrderName, OutletFolder, RecordForm,
+    RetryEntry, VersionsName,
+};
 pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, ProductWindow, Products};
 pub use refill::Refill;
 pub use section::{Applies, ConfigKey, ConfigTable, Presence};

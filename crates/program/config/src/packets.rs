@@ -1,6 +1,6 @@
 //! `[[live]]`: packets that go on as they arrive.
 
-use crate::delivery::Apids;
+use crate::expedited::Apids;
 use crate::name::{HostPort, Name, from_text};
 use crate::section::section;
 use skyhaul_units::Rate;

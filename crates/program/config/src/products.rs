@@ -1,6 +1,6 @@
 //! `[products]` and `[[product]]`: which Level-0 products a centre makes, and in which form.
 
-use crate::delivery::ExpeditedEntry;
+use crate::expedited::ExpeditedEntry;
 use crate::name::{Name, from_text};
 use crate::section::section;
 use skyhaul_level0::naming::Digit;

@@ -198,11 +198,13 @@ impl StationConfig {
 
     pub(super) fn check_sharing(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
         let tree = self.tree().expect("the file's classes were checked");
-        let subscriptions = self.subscription.iter().enumerate().map(|(nth, entry)| {
+        let places = crate::subscription::contact_places(config);
+        let subscriptions = self.subscription.iter().zip(places).map(|(entry, nth)| {
             let place = KeyPlace { heading: "[[subscription]]", nth, key: "class" };
             (place, "a subscription", &entry.class)
         });
-        let catching_up = self.destinations.iter().enumerate().map(|(nth, destination)| {
+        let places = config.places("destination", "to", |to| to.starts_with("node:"));
+        let catching_up = self.destinations.iter().zip(places).map(|(destination, nth)| {
             let place = KeyPlace { heading: "[[destination]]", nth, key: "catch_up_class" };
             (place, "a destination's backlog", &destination.entry.catch_up_class)
         });

@@ -434,35 +434,6 @@ fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_f
 }
 
 #[test]
-fn a_delivery_says_what_its_consumer_takes_or_is_refused_with_its_line() {
-    let table = "[[delivery]]\nname = \"lance\"\nto = \"folder:out/lance\"\nchecksum = \
-                \"cksum\"\nfile_type = \"HDF\"\n\
-                 node_name = \"dist.example.org\"\n";
-    let config = centre(&format!("{CENTRE}{table}"));
-    let (entry, terms) = (&config.delivery[0], config.delivery[0].terms());
-    assert_eq!(
-        (terms.data_version.as_str(), terms.node_name.as_deref()),
-        ("001", Some("dist.example.org"))
-    );
-    assert_eq!(
-        (terms.file_type.as_str(), entry.directory().as_str()),
-        ("HDF", "/etc/skyhaul/out/lance")
-    );
-    for (from, to, what) in [
-        ("out/lance", "out/x=y", "/out/x=y` as DIRECTORY_ID: the consumer tears it at `=`"),
-        ("out/lance", "o'neil", "a quotation mark"),
-        ("\"HDF\"", "\"DATA\"", "`DATA` is no file type of delivery records"),
-        ("cksum\"", "sha256\"", "`sha256` is no checksum of delivery records"),
-        ("dist.example", "dist example", "is not a name"),
-    ] {
-        let error = refused(&format!("{CENTRE}{}", table.replace(from, to)));
-        assert!(error.what().contains(what) && error.line().is_some(), "{error}");
-    }
-    let edos = table.replace("out/lance", "out/x=y") + "format = \"edos\"\n";
-    parse(&format!("{CENTRE}{edos}"), Path::new("centre.toml")).unwrap();
-}
-
-#[test]
 fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
     let table = "[[mirror]]\nsource = \"logs\"\ninto = \"in/here\"\nexclude = [\"*.tmp\"]\ndelete \
                 = true\nlimit = \"3 Mbit/s\"\n";

@@ -2,10 +2,10 @@
 //!
 //! Threads: one for the lines (`downlink`), one that writes blocks and syncs the disk (`keeper`),
 //! one for Level-0 (`processor`), one for products of several contacts (`assembly`), one that
-//! writes the catalogue and one for each consumer (`delivery`), one for each receiver of live
-//! packets (`live`), one that accepts files (`incoming`, and five for each transfer), one that
-//! accepts streams (`streams`, and two for each), one that answers status requests. They meet in
-//! `shared`.
+//! writes the catalogue, one that watches deliveries and more for each destination (`delivery`), one
+//! for each receiver of live packets (`live`), one that accepts files (`incoming`, and five for each
+//! transfer), one that accepts streams (`streams`, and two for each), one that answers status
+//! requests. They meet in `shared`.
 
 mod admission;
 mod archive;
@@ -41,7 +41,7 @@ use crate::status::{StatusReply, StatusRequest};
 use admission::AdmittedStation;
 use assembly::{Assembler, AssemblyJournal};
 use board::CentreBoard;
-use delivery::{ConsumerWorker, DeliveryLedger};
+use delivery::{DeliveryLedger, DeliveryThreads};
 use downlink::{Downlink, Lines};
 use gaps::GapLedger;
 pub use gaps::kept as kept_gaps;
@@ -55,7 +55,7 @@ use reload::Reload;
 pub(crate) use shared::CentreShared;
 use shared::CentreState;
 use skyhaul_channels_io::{ChannelService, IncomingChannels};
-use skyhaul_config::{CentreConfig, DeliveryEntry, PeerEntry};
+use skyhaul_config::{CentreConfig, PeerEntry, ProductDestination};
 use skyhaul_files_io::{Claims, Directory, Root};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
@@ -93,9 +93,8 @@ impl Centre {
         if let Some(products) = &config.products {
             services::make_folder(&products.dir)?;
         }
-        for folder in config.delivery.iter().filter_map(DeliveryEntry::folder) {
-            services::make_folder(folder)?;
-        }
+        let folders = config.outlets.destinations.iter().filter_map(ProductDestination::folder);
+        folders.into_iter().try_for_each(services::make_folder)?;
         let peers = peers(config, &config.peer)?;
         let Listening { driver, listens, addresses } = listen(config, clock, blocks)?;
         let kept = open_store(config, disk, clock)?;
@@ -350,11 +349,11 @@ fn open_store(
     let deliveries = {
         let products = config.products.as_ref().map(|products| products.dir.clone());
         let state = &config.node.state;
-        DeliveryLedger::open(state, config.delivery.clone(), products.unwrap_or_default())
+        DeliveryLedger::open(state, config.outlets.clone(), products.unwrap_or_default())
     };
     let deliveries = deliveries.map_err(|error| {
         let help = "do what it says, then start the node again";
-        Fault::environment(error.to_string(), "[[delivery]]", help)
+        Fault::environment(error.to_string(), "the catalogue", help)
     })?;
     // Questions are numbered from the time on: above the numbers of every earlier run.
     let first_ask = clock.utc().as_micros().max(0).cast_unsigned();
@@ -387,10 +386,7 @@ fn start(
     let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, to_keep, kept);
     let processor = Processor::new(shared.clone(), clock, config.product_rules());
     let name = config.node.name.to_string();
-    let entries = config.delivery.iter().filter(|_| config.products.is_some());
-    let consumers: Vec<ConsumerWorker> = entries
-        .map(|entry| ConsumerWorker::new(shared.clone(), clock, name.clone(), entry.clone()))
-        .collect();
+    let deliveries = DeliveryThreads::new(shared.clone(), clock, name);
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
     let incoming = FileService::new(lines.guests.files(), roots(config)?, shared.clone());
     let streams = Streams::new(lines.guests.streams(), sinks(config)?, shared.clone(), clock);
@@ -410,12 +406,8 @@ fn start(
     let keeper = services::thread("store", move || keeper.run())?;
     let processor = services::thread("level0", move || processor.run())?;
     let assembler = services::thread("assembly", move || assembler.run())?;
-    let consumers = consumers
-        .into_iter()
-        .map(|consumer| services::thread("delivery", move || consumer.run()))
-        .collect::<Result<Vec<_>, _>>()?;
+    let deliveries = services::thread("deliveries", move || deliveries.run())?;
     let incoming = services::thread("files", move || incoming.run())?;
     let streams = services::thread("streams", move || streams.run())?;
-    let threads = [line, keeper, processor, assembler, incoming, streams];
-    Ok(threads.into_iter().chain(consumers).collect())
+    Ok(vec![line, keeper, processor, assembler, deliveries, incoming, streams])
 }

@@ -23,7 +23,7 @@ mod whole;
 pub use blocks::{BlocksStatus, ProgramShown};
 pub use delivery::{
     CataloguePage, DeliveryAction, DeliveryEvent, DeliveryFilter, DeliveryPage, DeliveryReport,
-    DeliveryStatus,
+    DeliveryStatus, DestinationTrial,
 };
 pub use folders::{FolderState, FolderStatus};
 pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};

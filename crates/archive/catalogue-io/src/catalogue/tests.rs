@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use skyhaul_catalogue::{Filter, ItemFile, ItemForm, ItemState};
 use skyhaul_dispatch::{
     DeliveryFailure, DeliveryInput, DeliveryOrder, DeliveryRules, DeliveryState, FailureKind, Proof,
+    VersionRule,
 };
 use skyhaul_units::Duration;
 
@@ -52,6 +53,7 @@ fn offer(destination: &str) -> DeliveryOffer {
     DeliveryOffer {
         subscription: "all".to_owned(),
         destination: destination.to_owned(),
+        versions: VersionRule::All,
         deadline: Some(at(9_000)),
         begin: None,
     }
@@ -89,7 +91,7 @@ fn an_item_is_published_once_with_a_delivery_for_each_destination() {
 #[test]
 fn what_became_of_a_delivery_is_read_back() {
     let (_folder, catalogue) = fresh();
-    let id = catalogue.publish(item(1), vec![offer("a")], at(1)).unwrap().deliveries[0];
+    let id = catalogue.publish(item(1), vec![offer("a")], at(1)).unwrap().deliveries[0].1;
     let (rules, reader) = (DeliveryRules::default(), catalogue.reader().unwrap());
     let mut delivery = reader.delivery(id).unwrap().unwrap().delivery;
     let full = DeliveryFailure::new(FailureKind::Full, "no space left on device");
@@ -320,4 +322,63 @@ fn a_filter_means_the_same_in_sql_as_in_memory() {
             Ok(())
         })
         .unwrap();
+}
+
+#[test]
+fn a_subscription_gets_the_versions_that_it_wants_also_of_what_was_published_before() {
+    let (_folder, catalogue) = fresh();
+    let version = |version| Item { name: "P".to_owned(), version, ..item(8) };
+    let ids: Vec<u64> = [1, 2, 3]
+        .map(|number| catalogue.publish(version(number), Vec::new(), at(1)).unwrap().item)
+        .into();
+    let reader = catalogue.reader().unwrap();
+    // Newest first for the latest, oldest first for the first: that is the caller's.
+    let (oldest, newest) = (ids.clone(), ids.iter().rev().copied().collect::<Vec<_>>());
+    for (rule, order, wanted) in [
+        (VersionRule::Latest, &newest, vec![ids[2]]),
+        (VersionRule::First, &oldest, vec![ids[0]]),
+        (VersionRule::All, &oldest, ids.clone()),
+    ] {
+        let subscription = format!("{rule:?}");
+        let offer = DeliveryOffer {
+            subscription: subscription.clone(),
+            versions: rule,
+            deadline: Some(at(20)),
+            ..offer("a")
+        };
+        let items: Vec<_> = order.iter().map(|id| (*id, vec![offer.clone()])).collect();
+        let begun = catalogue.offer(items.clone(), at(2)).unwrap();
+        let of = |(destination, id): &(String, u64)| {
+            assert_eq!(destination, "a");
+            assert!(!reader.has_later_version(*id).unwrap());
+            reader.delivery(*id).unwrap().unwrap().item
+        };
+        if rule != VersionRule::All {
+            assert_eq!(begun.iter().map(of).collect::<Vec<_>>(), wanted, "{rule:?}");
+        }
+        assert_eq!(begun.len(), wanted.len(), "{rule:?}");
+        assert_eq!(catalogue.offer(items, at(3)).unwrap(), [], "once");
+        let states = reader.states_of(wanted[0], &subscription).unwrap();
+        assert_eq!(states, [("a".to_owned(), DeliveryState::Waiting)]);
+    }
+    let all = DeliveryQuery {
+        subscription: Some("All".to_owned()),
+        limit: 9,
+        ..DeliveryQuery::default()
+    };
+    let has_later = |(row, _): &(crate::DeliveryRow, _)| reader.has_later_version(row.id).unwrap();
+    let later: Vec<bool> = reader.deliveries(&all).unwrap().iter().map(has_later).collect();
+    assert_eq!(later, [false, true, true], "newest first");
+    // Those that are not there when their time is over are late.
+    assert_eq!(reader.late_deliveries("a", at(20), 9).unwrap(), []);
+    let late = reader.late_deliveries("a", at(21), 9).unwrap();
+    assert_eq!(late.len(), 5);
+    let mut delivery = late[0].delivery.clone();
+    let rules = DeliveryRules::default();
+    for input in [DeliveryInput::Begin, DeliveryInput::Placed(Proof::Size), DeliveryInput::Recorded]
+    {
+        delivery.handle(at(22), input, &rules);
+    }
+    catalogue.save(late[0].id, delivery).unwrap();
+    assert_eq!(reader.late_deliveries("a", at(23), 9).unwrap().len(), 4);
 }

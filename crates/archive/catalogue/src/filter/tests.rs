@@ -113,6 +113,39 @@ fn a_pattern_of_many_stars_takes_no_longer_than_it_must() {
     assert!(like.matches(&"ab a".repeat(2_000)));
 }
 
+#[test]
+fn filters_that_exclude_each_other_are_known() {
+    let excludes = |one: &str, other: &str| {
+        let [one, other] = [one, other].map(|text| text.parse::<Filter>().unwrap());
+        assert_eq!(one.excludes(&other), other.excludes(&one), "{one} and {other}");
+        one.excludes(&other)
+    };
+    for (one, other) in [
+        ("mission = 'aqua'", "mission = 'terra' AND apid = 3"),
+        ("kind IN ('session', 'time')", "kind = 'expedited'"),
+        ("kind <> 'time'", "kind = 'time'"),
+        ("version < 2", "version >= 2"),
+        ("mission = 'aqua' OR mission = 'terra'", "mission IN ('noaa-20', 'noaa-21')"),
+        ("missing = 0", "NOT missing = 0"),
+        ("product LIKE 'viirs%'", "product = 'other'"),
+        ("start_datetime IS NULL", "start_datetime > TIMESTAMP('2026-11-23T06:00:00Z')"),
+        ("size BETWEEN 1 AND 5", "size BETWEEN 6 AND 9"),
+        ("FALSE", "TRUE"),
+    ] {
+        assert!(excludes(one, other), "{one} and {other}");
+    }
+    for (one, other) in [
+        ("mission = 'aqua'", "kind = 'time'"),
+        ("version <= 2", "version >= 2"),
+        // An item has several of them.
+        ("station = 'a'", "station = 'b'"),
+        ("mission = 'aqua' OR kind = 'time'", "mission = 'terra'"),
+        ("TRUE", "TRUE"),
+    ] {
+        assert!(!excludes(one, other), "{one} and {other}");
+    }
+}
+
 fn value(property: Property) -> BoxedStrategy<PropertyValue> {
     use crate::property::PropertyType;
     match property.of_type() {
@@ -159,6 +192,14 @@ proptest! {
     fn a_filter_is_read_back_as_it_is_written(filter in filter()) {
         let text = filter.to_string();
         prop_assert_eq!(text.parse::<Filter>(), Ok(filter));
+    }
+
+    #[test]
+    fn no_item_is_taken_by_two_filters_that_exclude_each_other(
+        one in filter(), other in filter(), version in 0u32..3, missing in 0u64..3
+    ) {
+        let item = Item { version, missing, ..item() };
+        prop_assert!(!(one.excludes(&other) && one.takes(&item) && other.takes(&item)));
     }
 
     #[test]

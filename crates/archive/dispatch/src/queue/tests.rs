@@ -8,12 +8,17 @@ fn at(seconds: u64) -> Utc {
     Utc::from_day(20_783, Duration::from_secs(seconds))
 }
 
+fn lane(ordering: DeliveryOrdering) -> QueueLane {
+    QueueLane { ordering, rules: DeliveryRules::default() }
+}
+
 fn queue(ordering: DeliveryOrdering, connections: usize) -> DestinationQueue {
-    DestinationQueue::new(ordering, connections, DeliveryRules::default())
+    DestinationQueue::new(vec![lane(ordering)], connections)
 }
 
 fn delivery(id: u64, published: u64, deadline: Option<u64>) -> QueuedDelivery {
-    QueuedDelivery { id, published: at(published), deadline: deadline.map(at), next: None }
+    let (published, deadline) = (at(published), deadline.map(at));
+    QueuedDelivery { id, lane: 0, published, deadline, next: None }
 }
 
 fn line() -> DeliveryFailure {
@@ -107,4 +112,33 @@ fn a_clock_that_is_set_back_opens_the_destination() {
     let next = Some(at(1_000_000));
     queue.put(QueuedDelivery { next, ..delivery(id, id, None) });
     assert_eq!(queue.poll(at(0)), Some(1));
+}
+
+#[test]
+fn lanes_take_turns_and_each_keeps_its_order() {
+    let lanes = vec![lane(DeliveryOrdering::Newest), lane(DeliveryOrdering::Deadline)];
+    let mut queue = DestinationQueue::new(lanes, 1);
+    for id in 1..=4 {
+        queue.put(delivery(id, id, None));
+    }
+    for (id, due) in [(11, 70), (12, 60)] {
+        queue.put(QueuedDelivery { lane: 1, ..delivery(id, id, Some(due)) });
+    }
+    // One of a subscription that is gone waits.
+    queue.put(QueuedDelivery { lane: 2, ..delivery(99, 1, None) });
+    assert_eq!(order(&mut queue), [4, 12, 3, 11, 2, 1]);
+    assert_eq!(queue.counts(), (1, 0));
+}
+
+#[test]
+fn several_that_fail_together_make_one_pause() {
+    let mut queue = queue(DeliveryOrdering::Oldest, 4);
+    (1..=4).for_each(|id| queue.put(delivery(id, id, None)));
+    let ids: Vec<u64> = (0..4).filter_map(|_| queue.poll(at(0))).collect();
+    ids.iter().for_each(|id| queue.ended(at(0), *id, Some(&line()), 0));
+    ids.iter().for_each(|id| queue.put(delivery(*id, *id, None)));
+    let pause = DeliveryRules::default().retry.first;
+    assert_eq!(queue.next_timeout(at(0)), Some(at(0) + pause));
+    assert_eq!(queue.poll(at(0) + pause), Some(1));
+    assert_eq!(queue.poll(at(0) + pause), None, "one tries for all");
 }

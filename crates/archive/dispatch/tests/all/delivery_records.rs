@@ -90,7 +90,8 @@ fn record(random: &mut ChaCha8Rng) -> (DeliveryRecord, Terms) {
     let node = HOSTS.split(',').nth(random.random_range(0..6)).map(str::to_owned);
     let types = ["HDF", "HDF-EOS", "SCIENCE", "BROWSE", "QA", "TGZ", "LINKAGE"];
     let file_type = types.choose(random).unwrap().parse().unwrap();
-    (record, Terms { node_name: node, data_version: name(random), file_type })
+    let metadata_type = FileType::METADATA;
+    (record, Terms { node_name: node, data_version: name(random), file_type, metadata_type })
 }
 
 /// What a reader is to find.

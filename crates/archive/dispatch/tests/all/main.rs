@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails or skips says so")]
 
+mod away;
 mod cumulus;
 mod delivery_records;

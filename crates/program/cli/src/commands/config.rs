@@ -10,8 +10,8 @@ use guests::{
     write_folders, write_forwards, write_mirrors, write_peer, write_rules, write_streams,
 };
 use skyhaul_config::{
-    BlocksEntry, CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Destination, Live, Name,
-    NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductWindow, Products, Refill,
+    BlocksEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name,
+    NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow, Products, Refill,
     SettleName, StationConfig, SubscriptionEntry,
 };
 use skyhaul_exit::{Exit, Failure};
@@ -228,7 +228,7 @@ fn write_subscription(entry: &SubscriptionEntry, out: &mut dyn Write) -> io::Res
         true => "nobody".to_owned(),
         false => names.join(", "),
     };
-    let to = entry.to.as_ref().map(|to| listed(to.iter().map(ToString::to_string).collect()));
+    let to = entry.names().map(|to| listed(to.iter().map(ToString::to_string).collect()));
     let to = to.unwrap_or_else(|| "every destination".to_owned());
     let mut of = String::new();
     let names = |list: &[Name]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
@@ -343,7 +343,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         products,
         product,
         expedited,
-        delivery,
+        outlets,
         live,
         session,
         class: _,
@@ -379,13 +379,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         let kind = if entry.quick_look { ", for quick look" } else { "" };
         writeln!(out, "  expedited  {of} every {} of a contact{kind}", spoken(entry.slice))?;
     }
-    for entry in delivery {
-        let when = match entry.mode {
-            DeliveryMode::First => "each version at once".to_owned(),
-            DeliveryMode::Complete => format!("when complete, or after {}", spoken(entry.patience)),
-        };
-        writeln!(out, "  delivers   to {} in {}, {when}", entry.name, entry.to.0)?;
-    }
+    write_outlets(outlets, out)?;
     live.iter().try_for_each(|live| write_live(live, out))?;
     writeln!(
         out,
@@ -394,6 +388,20 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         centre.controller().name()
     )?;
     write_forwards(forward, out)
+}
+
+fn write_outlets(outlets: &ProductOutlets, out: &mut dyn Write) -> io::Result<()> {
+    for destination in &outlets.destinations {
+        writeln!(out, "  delivers   to {} in {}", destination.name, destination.place)?;
+    }
+    for subscription in &outlets.subscriptions {
+        let filter = subscription.entry.filter.as_ref();
+        let which = filter.map_or(String::new(), |filter| format!(" with {filter}"));
+        let to: Vec<&str> = subscription.to.iter().map(Name::as_str).collect();
+        let (name, to) = (&subscription.name, to.join(", "));
+        writeln!(out, "  subscribes products{which} to {to}, as {name}")?;
+    }
+    Ok(())
 }
 
 fn write_products(

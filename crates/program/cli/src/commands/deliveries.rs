@@ -1,15 +1,13 @@
-//! `skyhaul deliveries`: which consumer has which product since when, by whose proof.
+//! `skyhaul deliveries`: which destination has which product since when, by whose proof.
 
 use super::node_socket::NodeArguments;
-use skyhaul_dispatch::{DeliveryFailure, DeliveryState};
-use skyhaul_exit::{Exit, Failure};
+use skyhaul_dispatch::DeliveryState;
+use skyhaul_exit::Failure;
 use skyhaul_node::status::{
     DeliveryAction, DeliveryFilter, DeliveryReport, DeliveryStatus, StatusRequest, ask_deliveries,
     ask_delivery, order,
 };
-use skyhaul_remote::PublishWay;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 /// Deliveries of a running node.
 #[derive(clap::Subcommand)]
@@ -22,7 +20,7 @@ pub enum DeliveriesCommand {
 
 Example:
   skyhaul deliveries list --config centre.toml
-  skyhaul deliveries list --config centre.toml --consumer lance-a --state refused --json")]
+  skyhaul deliveries list --config centre.toml --destination lance-a --state refused --json")]
     List(List),
     /// Shows one delivery, its product and what happened to it.
     #[command(after_help = "Example:\n  skyhaul deliveries show 17 --config centre.toml")]
@@ -35,11 +33,6 @@ Example:
         #[arg(long)]
         json: bool,
     },
-    /// Connects to the place of a consumer, and finds out what it can do.
-    ///
-    /// It writes small files there and removes them again. No node need run.
-    #[command(after_help = "Example:\n  skyhaul deliveries test lance-a --config centre.toml")]
-    Test(Test),
     /// Sends deliveries again from the beginning, under new numbers.
     #[command(after_help = "Example:\n  skyhaul deliveries again 17 18 --config centre.toml")]
     Again(OrderArguments),
@@ -59,9 +52,12 @@ Example:
 pub struct List {
     #[command(flatten)]
     node: NodeArguments,
-    /// Only to this consumer.
+    /// Only to this destination.
     #[arg(long, value_name = "NAME")]
-    consumer: Option<String>,
+    destination: Option<String>,
+    /// Only for this subscription.
+    #[arg(long, value_name = "NAME")]
+    subscription: Option<String>,
     /// Only in this state.
     #[arg(long, value_name = "STATE")]
     state: Option<DeliveryState>,
@@ -75,19 +71,6 @@ pub struct List {
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
     /// Prints them as one line of JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-/// The arguments of `skyhaul deliveries test`.
-#[derive(clap::Args)]
-pub struct Test {
-    /// The consumer: the name of a `[[delivery]]`.
-    consumer: String,
-    /// The node's configuration.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
-    /// Prints it as one line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -116,48 +99,11 @@ pub fn run(command: &DeliveriesCommand, out: &mut dyn Write) -> Result<(), Failu
             }
             Ok(write_report(&report, out)?)
         }
-        DeliveriesCommand::Test(command) => test(command, out),
         DeliveriesCommand::Again(order) => give(order, DeliveryAction::Again, out),
         DeliveriesCommand::Hold(order) => give(order, DeliveryAction::Hold, out),
         DeliveriesCommand::Release(order) => give(order, DeliveryAction::Release, out),
         DeliveriesCommand::Cancel(order) => give(order, DeliveryAction::Cancel, out),
     }
-}
-
-/// Tries a consumer's place from this process, as the node does.
-fn test(command: &Test, out: &mut dyn Write) -> Result<(), Failure> {
-    let Test { consumer, config: file, json } = command;
-    let config = skyhaul_config::load(file)?;
-    let entries = config.centre.iter().flat_map(|centre| &centre.delivery);
-    let Some(entry) = entries.into_iter().find(|entry| entry.name.as_str() == *consumer) else {
-        let what = format!("there is no [[delivery]] `{consumer}`");
-        let failure = Failure::new(Exit::Usage, &what, "name one that the file has");
-        return Err(failure.at(&file.display().to_string()));
-    };
-    let failed = |failure: DeliveryFailure| {
-        let help = "correct what it names, then try again; a node tries again by itself";
-        Failure::new(Exit::Environment, &failure.sentence, help)
-    };
-    let mut sink = skyhaul_remote::open(&entry.to.0, &entry.access(), None).map_err(failed)?;
-    let found = sink.abilities().map_err(failed)?;
-    if *json {
-        return write_json(&found, out);
-    }
-    let publish = match found.publish {
-        PublishWay::Rename => "each file is written under another name, then renamed",
-        PublishWay::Whole => "each file is visible only when it is whole",
-        PublishWay::Direct => {
-            "each file is visible while it grows; the delivery record says that it is whole"
-        }
-    };
-    let yes = |is_so: bool| if is_so { "yes" } else { "no" };
-    writeln!(out, "{consumer}: {}", entry.to.0)?;
-    writeln!(out, "  server               {}", found.server)?;
-    writeln!(out, "  publishing           {publish}")?;
-    writeln!(out, "  goes on after breaks {}", yes(found.resumes))?;
-    writeln!(out, "  says what is on disk {}", yes(found.says_durable))?;
-    writeln!(out, "  refuses to overwrite {}", yes(found.refuses_existing))?;
-    Ok(())
 }
 
 fn give(
@@ -180,7 +126,8 @@ fn write_json(value: &impl serde::Serialize, out: &mut dyn Write) -> Result<(), 
 
 fn write_list(list: &List, out: &mut dyn Write) -> Result<(), Failure> {
     let filter = DeliveryFilter {
-        consumer: list.consumer.clone(),
+        destination: list.destination.clone(),
+        subscription: list.subscription.clone(),
         state: list.state,
         item: list.item.clone(),
         before: list.before,
@@ -195,8 +142,8 @@ fn write_list(list: &List, out: &mut dyn Write) -> Result<(), Failure> {
     }
     writeln!(
         out,
-        "{:>8}  {:<16} {:<18} {:>7}  {:<10} {:<27} {:<9} reason",
-        "number", "consumer", "product", "version", "state", "since", "proof"
+        "{:>8}  {:<16} {:<16} {:<18} {:>7}  {:<10} {:<27} {:<9} reason",
+        "number", "destination", "subscription", "product", "version", "state", "since", "proof"
     )?;
     for delivery in &page.deliveries {
         write_line(delivery, out)?;
@@ -210,21 +157,31 @@ fn write_list(list: &List, out: &mut dyn Write) -> Result<(), Failure> {
 fn write_line(delivery: &DeliveryStatus, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "{:>8}  {:<16} {:<18} {:>7}  {:<10} {:<27} {:<9} {}",
+        "{:>8}  {:<16} {:<16} {:<18} {:>7}  {:<10} {:<27} {:<9} {}",
         delivery.id,
-        delivery.consumer,
+        delivery.destination,
+        delivery.subscription,
         delivery.product,
         delivery.version,
         delivery.state.name(),
         delivery.since,
         delivery.proof.map_or("-", skyhaul_dispatch::Proof::name),
-        delivery.reason.as_deref().unwrap_or("-"),
+        reason(delivery),
     )
+}
+
+/// Why it is where it is, and that it is late.
+fn reason(delivery: &DeliveryStatus) -> String {
+    let due = delivery.deadline.as_deref().filter(|_| delivery.is_late);
+    let late = due.map(|due| format!("late, it was due at {due}"));
+    let parts: Vec<String> = late.into_iter().chain(delivery.reason.clone()).collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join("; ") }
 }
 
 fn write_report(report: &DeliveryReport, out: &mut dyn Write) -> io::Result<()> {
     let DeliveryReport { delivery, item, events } = report;
-    writeln!(out, "delivery {} to {}", delivery.id, delivery.consumer)?;
+    writeln!(out, "delivery {} to {}", delivery.id, delivery.destination)?;
+    writeln!(out, "  for      {}", delivery.subscription)?;
     writeln!(
         out,
         "  product  {} version {}, {}",
@@ -237,6 +194,10 @@ fn write_report(report: &DeliveryReport, out: &mut dyn Write) -> io::Result<()> 
     }
     if let Some(reason) = &delivery.reason {
         writeln!(out, "  reason   {reason}")?;
+    }
+    if let Some(deadline) = &delivery.deadline {
+        let late = if delivery.is_late { ", it is late" } else { "" };
+        writeln!(out, "  due      {deadline}{late}")?;
     }
     if let Some(next) = &delivery.next {
         writeln!(out, "  next     not before {next}")?;

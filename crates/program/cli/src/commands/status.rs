@@ -480,7 +480,7 @@ fn write_deliveries(deliveries: &[DeliveryStatus], out: &mut dyn Write) -> io::R
         writeln!(
             out,
             "  {:<16} {:<14} {:<36} {:<9}{reason}",
-            delivery.consumer,
+            delivery.destination,
             delivery.product,
             delivery.name,
             word(&delivery.state)

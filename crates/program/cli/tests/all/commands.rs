@@ -87,7 +87,7 @@ fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
         "centre.toml",
         "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[[listen]]\nbind = \
         \"[::]:4700\"\n[products]\n\
-         dir = \"file\"\n[[delivery]]\nname = \"d\"\nto = \"folder:file/out\"\n",
+         dir = \"file\"\n[[destination]]\nname = \"d\"\nto = \"folder:file/out\"\n",
     );
     let centre = check(&["centre.toml"]);
     assert!(text(&centre.stdout).contains("to disk every 10 ms, kept 7 days after the products"));
@@ -97,7 +97,7 @@ fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
         "{said}"
     );
     assert!(
-        said.contains("a delivery's folder file/out cannot be made: file is not a folder"),
+        said.contains("a destination's folder file/out cannot be made: file is not a folder"),
         "{said}"
     );
 }

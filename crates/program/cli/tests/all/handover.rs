@@ -187,7 +187,11 @@ fn md5(path: &Path) -> String {
 
 /// A site that delivers to `archive`, and has delivered two products or more of a first contact.
 fn delivered() -> (Site, Vec<Value>) {
-    let site = Site::with("[[delivery]]\nname = \"archive\"\nto = \"folder:out\"\n");
+    let site = Site::with(
+        "[[destination]]\nname = \"archive\"\nto = \"folder:out\"\n[[subscription]]\nof = \
+         \"products\"\nname = \"all\"\nrecord = \"sips\"\n[subscription.answer]\nwithin = \"7 \
+         d\"\n[subscription.retry]\nfirst = \"1 s\"\nmost = \"2 s\"\n",
+    );
     let file = site.folder().join("first.dat");
     let made = ["generate", "--mission", "noaa-21", "--frames", "1500", "--output", "first.dat"];
     support::process::printed(&made, site.folder());
@@ -252,7 +256,7 @@ fn deliveries_and_items_are_listed_searched_and_ordered_by_command() {
     let listed = json(&["deliveries", "list", "--state", "recorded", "--json"]);
     assert_eq!(listed["deliveries"].as_array().unwrap().len(), all.len());
     assert_eq!(listed["deliveries"][0]["proof"], "written");
-    let table = ask(&["deliveries", "list", "--consumer", "archive", "--limit", "1"]);
+    let table = ask(&["deliveries", "list", "--destination", "archive", "--limit", "1"]);
     assert!(table.contains("more with --before"), "{table}");
     // The consumer loses a file, and the operator sends the product again.
     let number = all[0]["id"].clone();

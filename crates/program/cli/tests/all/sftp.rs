@@ -69,15 +69,18 @@ impl Sshd {
         process
     }
 
-    /// The table of a consumer there.
+    /// The tables of a consumer there.
     fn table(&self) -> String {
         let (path, user) = (self.dir.path().display(), printed_by("id", &["-un"]));
         let public = self.dir.path().join("host.pub");
         let key = printed_by("ssh-keygen", &["-l", "-f", public.to_str().unwrap()]);
         let key = key.split_whitespace().nth(1).unwrap();
         format!(
-            "[[delivery]]\nname = \"lance\"\nto = \"sftp://{}@127.0.0.1:{}{path}/in\"\nkey = \
-             \"{path}/user\"\nhost_keys = [\"{key}\"]\ndirectory = \"/in\"\n",
+            "[[destination]]\nname = \"lance\"\nto = \"sftp://{}@127.0.0.1:{}{path}/in\"\nkey = \
+             \"{path}/user\"\nhost_keys = [\"{key}\"]\ndirectory = \"/in\"\n[[subscription]]\nof \
+             = \"products\"\nname = \"all\"\nto = \"lance\"\nrecord = \
+             \"sips\"\n[subscription.answer]\nwithin = \"1 d\"\n[subscription.retry]\nfirst = \"1 \
+             s\"\nmost = \"2 s\"\n",
             user.trim(),
             self.port
         )
@@ -135,8 +138,8 @@ fn products_are_at_an_sftp_server_once_although_both_ends_are_killed() {
     sshd.process.kill();
     let mut site = Site::with(&sshd.table());
     let test =
-        |consumer| run(&["deliveries", "test", consumer, "--config", "centre.toml"], site.folder());
-    assert_refused(&test("x"), 2, &["there is no [[delivery]] `x`"]);
+        |name| run(&["destination", "test", name, "--config", "centre.toml"], site.folder());
+    assert_refused(&test("x"), 2, &["there is no destination `x` of products"]);
     assert_refused(&test("lance"), 3, &["sftp://", "onnection refused"]);
     let tables = format!(
         "[[channel]]\nname = \"first\"\ninput = \"file:{}\"\n",

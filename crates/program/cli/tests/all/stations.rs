@@ -243,8 +243,10 @@ fn whole() -> Vec<Value> {
 fn the_products_of_each_contact_are_completed_from_overlapping_contacts() {
     let whole = whole();
     let network = Network::making(
-        "[[delivery]]\nname = \"fast\"\nto = \"folder:fast\"\n\
-         [[delivery]]\nname = \"whole\"\nto = \"folder:whole\"\nmode = \"complete\"\n",
+        "[[destination]]\nname = \"fast\"\nto = \"folder:fast\"\n[[destination]]\nname = \
+         \"whole\"\nto = \"folder:whole\"\n[[subscription]]\nof = \"products\"\nname = \
+         \"each\"\nto = \"fast\"\nversions = \"all\"\n[[subscription]]\nof = \
+         \"products\"\nname = \"best\"\nto = \"whole\"\npatience = \"6 h\"\n",
     );
     network.play("north");
     let first = network.first("north");
@@ -289,14 +291,14 @@ fn the_products_of_each_contact_are_completed_from_overlapping_contacts() {
         let all = status["deliveries"].as_array()?;
         let of = |consumer: &str, state: &str| {
             let its =
-                all.iter().filter(|one| one["consumer"] == *consumer && one["state"] == *state);
+                all.iter().filter(|one| one["destination"] == *consumer && one["state"] == *state);
             its.map(|one| count(one, "version")).collect::<Vec<_>>()
         };
         let versions = |second: usize| {
-            of("fast", "recorded").iter().filter(|one| **one == 2).count() == second
+            of("fast", "accepted").iter().filter(|one| **one == 2).count() == second
         };
-        let is_over = versions(2 * whole.len()) && of("fast", "recorded").len() == 4 * whole.len();
-        let complete = of("whole", "recorded").len() + of("whole", "waiting").len();
+        let is_over = versions(2 * whole.len()) && of("fast", "accepted").len() == 4 * whole.len();
+        let complete = of("whole", "accepted").len() + of("whole", "waiting").len();
         (is_over
             && complete == 2 * whole.len()
             && of("whole", "replaced") == vec![1; 2 * whole.len()])

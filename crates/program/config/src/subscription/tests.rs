@@ -123,7 +123,7 @@ fn what_names_nothing_or_decides_nothing_is_refused_with_the_line() {
         ("channel = []", "has an empty list `channel`"),
         ("priority = 8", "has priority 8"),
         ("deadline = \"0 s\"", "a deadline of zero"),
-        ("settle = \"some\"", "`some` is not a rule for freeing data"),
+        ("settle = \"some\"", "`some` is not a rule of `settle`"),
         (
             "priority = 2\n[[subscription]]\nof = \"contacts\"\nmission = [\"aqua\"]",
             "subscription 2 has no effect: subscription 1 takes the same contacts",

@@ -1,17 +1,22 @@
-//! Delivery of products to consumers: the files, then the delivery record, then its signal file, at
-//! the consumer's place; and the notices that come back.
+//! Delivery of products to destinations: the files, then the delivery record and its signal file
+//! where the subscription wants one; and the notices that come back.
 //!
-//! The catalogue has each product and each delivery's state ([`ledger`]); each consumer has a
-//! thread ([`worker`]).
+//! The catalogue has each product and each delivery's state ([`ledger`]); each destination has
+//! threads of its own ([`worker`]), which share its queue ([`outlet`]). One thread starts and ends
+//! them as the configuration says, and watches deadlines ([`threads`]).
 
 mod digest;
 mod ledger;
 mod named;
 mod notices;
 mod orders;
+mod outlet;
+mod placing;
 mod product;
+mod record;
+mod threads;
 mod worker;
 
 pub use ledger::DeliveryLedger;
 pub use orders::{answer, is_for_deliveries};
-pub use worker::ConsumerWorker;
+pub use threads::DeliveryThreads;

@@ -1,10 +1,10 @@
-//! Reload of what a node receives: peers, their permissions, classes and the store's limits change;
-//! other changes need a restart.
+//! Reload of what a node receives: peers, their permissions, where products go, classes and the
+//! store's limits change; other changes need a restart.
 
 use super::admission::CentreAdmission;
 use super::shared::CentreShared;
 use crate::adopted::{Adopted, ReloadPlan, differing};
-use skyhaul_config::{CentreConfig, PeerEntry, Store};
+use skyhaul_config::{CentreConfig, PeerEntry, ProductOutlets, Store};
 use skyhaul_congestion::ControllerConfig;
 use std::collections::BTreeSet;
 
@@ -69,6 +69,7 @@ impl Reload {
         let changes = changes(&self.before, &in_force);
         shared.store().set_limits(in_force.store.max_size, in_force.store.retention);
         shared.gaps().ledger().stations(&stations(&in_force));
+        shared.deliveries().adopt(in_force.outlets.clone());
         shared.admission.put(admission);
         shared.shutdown.wake_line();
         self.before = in_force;
@@ -104,6 +105,10 @@ fn in_force(before: &CentreConfig, new: &CentreConfig) -> CentreConfig {
     let mut next = before.clone();
     next.peer = new.peer.iter().map(|peer| kept(&before.peer, peer)).collect();
     next.class.clone_from(&new.class);
+    // The first products, and the last ones, wait for a restart with all that is made of them.
+    if before.products.is_some() && new.products.is_some() {
+        next.outlets.clone_from(&new.outlets);
+    }
     (next.store.max_size, next.store.retention) = (new.store.max_size, new.store.retention);
     // Who may connect where follows the address, and another one waits for a restart.
     if binds(before) == binds(new) {
@@ -145,6 +150,7 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     }
     let gone = before.peer.iter().filter(|old| !new.peer.iter().any(|new| new.name == old.name));
     said.extend(gone.map(|peer| format!("peer {} removed", peer.name)));
+    said.extend(changes_of_outlets(&before.outlets, &new.outlets));
     let (old, store) = (&before.store, &new.store);
     if (old.max_size, old.retention) != (store.max_size, store.retention) {
         said.push("limits of the store changed".to_owned());
@@ -156,6 +162,28 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
         if old.peers != listen.peers {
             said.push(format!("the peers of {} changed", old.bind));
         }
+    }
+    said
+}
+
+/// The changes of where products go, for the log.
+fn changes_of_outlets(before: &ProductOutlets, new: &ProductOutlets) -> Vec<String> {
+    let mut said = Vec::new();
+    let old = |name| before.destinations.iter().find(|one| one.name == name);
+    for destination in &new.destinations {
+        match old(destination.name.clone()) {
+            None => said.push(format!("destination {} added", destination.name)),
+            Some(old) if old != destination => {
+                said.push(format!("destination {} changed", destination.name));
+            }
+            Some(_) => {}
+        }
+    }
+    let stays = |name| new.destinations.iter().any(|one| one.name == name);
+    let gone = before.destinations.iter().filter(|old| !stays(old.name.clone()));
+    said.extend(gone.map(|old| format!("destination {} removed", old.name)));
+    if before.subscriptions != new.subscriptions {
+        said.push("the subscriptions to products changed".to_owned());
     }
     said
 }
@@ -177,7 +205,7 @@ fn waiting(
         products,
         product,
         expedited,
-        delivery,
+        outlets: _,
         live,
         session,
         class: _,
@@ -191,7 +219,6 @@ fn waiting(
         (*products != new.products, "[products]"),
         (*product != new.product, "[[product]]"),
         (*expedited != new.expedited, "[[expedited]]"),
-        (*delivery != new.delivery, "[[delivery]]"),
         (*live != new.live, "[[live]]"),
         (*session != new.session, "[session]"),
         (*forward != new.forward, "[[forward]]"),
@@ -229,7 +256,8 @@ pub fn plan_from(before: &CentreConfig, new: &CentreConfig) -> ReloadPlan<Centre
 pub fn handed_over(before: &CentreConfig, in_force: &CentreConfig) -> String {
     let Store { max_size, retention, .. } = in_force.store;
     let admission = admission(&Begun::of(before), before, in_force);
-    format!("{admission:?} {:?} {max_size} {retention}", stations(in_force))
+    let outlets = &in_force.outlets;
+    format!("{admission:?} {:?} {outlets:?} {max_size} {retention}", stations(in_force))
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl CentreShared {
         kept
     }
 
-    /// Adds published products to the deliveries of their consumers, durably.
+    /// Adds published products to the catalogue, with their deliveries, durably.
     ///
     /// # Errors
     /// The disk refuses: offer them again.
@@ -188,7 +188,7 @@ impl CentreShared {
             shortage: ShortageStatus::now(),
             products: CentreProducts {
                 assembled: self.waiting(),
-                deliveries: self.deliveries().shown(),
+                deliveries: self.deliveries().shown(self.clock.utc()),
                 gaps: self.gaps().counts(),
             },
             store: StoreStatus {

@@ -205,6 +205,9 @@ fn the_file_of_the_matrix_has_every_key() {
         ("[[path]]", "outage"),
         ("[[path]]", "map"),
         ("[blocks]", "allow"),
+        ("[[subscription]]", "file_types"),
+        ("[[subscription]]", "answer"),
+        ("[[subscription]]", "retry"),
     ];
     has.extend(tables.map(|(heading, key)| (heading.to_owned(), key.to_owned())));
     let [(_, tables), _] = skyhaul_config::reference();

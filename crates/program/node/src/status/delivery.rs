@@ -2,15 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 use skyhaul_dispatch::{DeliveryOrder, DeliveryState, Proof};
+use skyhaul_remote::Abilities;
 
-/// A product for a consumer.
+/// A product on its way to a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryStatus {
     /// Its number at this node.
     pub id: u64,
-    /// The consumer.
-    pub consumer: String,
-    /// Counts deliveries to the consumer; records and notices name it.
+    /// The destination.
+    pub destination: String,
+    /// The subscription.
+    pub subscription: String,
+    /// By when it should be there.
+    pub deadline: Option<String>,
+    /// Whether that is over, and it is still on its way.
+    pub is_late: bool,
+    /// Counts deliveries to the destination; records and notices name it.
     pub sequence: u32,
     /// The product.
     pub product: String,
@@ -26,7 +33,7 @@ pub struct DeliveryStatus {
     pub attempts: u32,
     /// When it is tried next, if it waits for that.
     pub next: Option<String>,
-    /// Why the consumer is believed to have it.
+    /// Why the destination is believed to have it.
     pub proof: Option<Proof>,
     /// Why it is in this state.
     pub reason: Option<String>,
@@ -66,8 +73,10 @@ pub struct DeliveryEvent {
 /// Which deliveries are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryFilter {
-    /// To this consumer.
-    pub consumer: Option<String>,
+    /// To this destination.
+    pub destination: Option<String>,
+    /// For this subscription.
+    pub subscription: Option<String>,
     /// In this state.
     pub state: Option<DeliveryState>,
     /// Of the item of this name.
@@ -76,6 +85,17 @@ pub struct DeliveryFilter {
     pub before: Option<u64>,
     /// At most so many; the node gives no more than 10,000 at a time.
     pub limit: usize,
+}
+
+/// What a trial found at a destination.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DestinationTrial {
+    /// Where it was.
+    pub place: String,
+    /// When it was tried.
+    pub at: String,
+    /// What it can do.
+    pub found: Abilities,
 }
 
 /// What an operator wants of a delivery.

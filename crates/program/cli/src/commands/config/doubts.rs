@@ -15,8 +15,8 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
         peers.extend(&centre.peer);
         let products = centre.products.as_ref().map(|products| &*products.dir);
         folders.extend(products.map(|dir| ("the products' folder", dir)));
-        let consumers = centre.delivery.iter().filter_map(|entry| entry.folder());
-        folders.extend(consumers.map(|folder| ("a delivery's folder", folder)));
+        let places = centre.outlets.destinations.iter().filter_map(|one| one.folder());
+        folders.extend(places.map(|folder| ("a destination's folder", folder)));
     }
     let socket = blocks.as_ref().and_then(|blocks| blocks.socket.parent());
     folders.extend(socket.map(|dir| ("the folder of the blocks' socket", dir)));

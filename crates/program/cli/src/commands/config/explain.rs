@@ -1,5 +1,6 @@
 //! What a node does with each kind of data, in words; what goes nowhere is named.
 
+mod outlets;
 mod paths;
 mod tenants;
 
@@ -32,6 +33,9 @@ pub fn write(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
         }
         if let Some(station) = &config.station {
             write_from_afar(centre, station, out)?;
+        }
+        if let Some(dir) = centre.products.as_ref().map(|products| &products.dir) {
+            outlets::write(&centre.outlets, dir, &mut nowhere, out)?;
         }
         if centre.peer.is_empty() {
             nowhere.push("the [[listen]] addresses: no [[peer]] may connect".to_owned());
@@ -193,13 +197,6 @@ fn write_received(
     match &centre.products {
         Some(products) => {
             writeln!(out, "  made into products in {}", products.dir.display())?;
-            if centre.delivery.is_empty() {
-                writeln!(out, "    to nobody: no [[delivery]] takes them from there")?;
-            }
-            centre
-                .delivery
-                .iter()
-                .try_for_each(|entry| writeln!(out, "    to {} in {}", entry.name, entry.to.0))?;
         }
         None => writeln!(out, "  kept as received: the node makes no products")?,
     }

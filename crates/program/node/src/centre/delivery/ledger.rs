@@ -2,39 +2,39 @@
 //! delivered twice, whatever dies.
 
 use super::product::{item_of, stem_of};
-use crate::status::DeliveryStatus;
+use crate::status::{DeliveryStatus, DestinationTrial};
 use skyhaul_catalogue::{Item, ItemForm};
 use skyhaul_catalogue_io::{
     Catalogue, CatalogueError, CatalogueReader, DeliveryOffer, DeliveryQuery, DeliveryRow, ItemRow,
 };
-use skyhaul_config::{DeliveryEntry, DeliveryMode};
+use skyhaul_config::{ProductOutlets, ProductSubscription};
 use skyhaul_dispatch::{
-    AnswerRules, DeliveryInput, DeliveryOrder, DeliveryOutput, DeliveryRules, MissingAnswer,
-    RetryRules,
+    DeliveryInput, DeliveryOrder, DeliveryOutput, DeliveryRules, VersionRule,
 };
 use skyhaul_level0::report::Product;
-use skyhaul_remote::Abilities;
-use skyhaul_units::{Duration, Utc};
+use skyhaul_remote::{Abilities, RemotePlace};
+use skyhaul_units::Utc;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All deliveries of a centre.
 #[derive(Debug)]
 pub struct DeliveryLedger {
     catalogue: Catalogue,
     reader: Mutex<CatalogueReader>,
-    consumers: Vec<DeliveryEntry>,
+    /// Where products go.
+    outlets: Mutex<Arc<ProductOutlets>>,
     /// Where products are published.
     products: PathBuf,
     /// One change of a delivery at a time: it is read, decided and written. Deliveries share these
-    /// by their numbers, so that those of several consumers are written in one transaction.
+    /// by their numbers, so that those of several destinations are written in one transaction.
     changes: [Mutex<()>; CHANGES],
-    /// Deliveries that a consumer's thread should look at.
+    /// Deliveries that a destination's threads should look at.
     changed: Mutex<BTreeMap<String, BTreeSet<u64>>>,
 }
 
-/// Changes at a time: as many as consumers that are busy at once.
+/// Changes at a time: as many as destinations that are busy at once.
 const CHANGES: usize = 16;
 /// Deliveries that status shows.
 const SHOWN: usize = 200;
@@ -45,21 +45,6 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The rules of a consumer's deliveries.
-pub fn rules(consumer: &DeliveryEntry) -> DeliveryRules {
-    DeliveryRules {
-        // A folder is looked at cheaply, and may come back at any time.
-        retry: RetryRules {
-            first: Duration::from_secs(2),
-            most: Duration::from_secs(30),
-            span: Duration::from_secs(30 * 86_400),
-        },
-        answer: Some(AnswerRules { within: consumer.expires, missing: MissingAnswer::Settle }),
-        attempts: consumer.attempts,
-        patience: consumer.patience,
-    }
-}
-
 impl DeliveryLedger {
     /// Opens the catalogue in the state folder.
     ///
@@ -67,18 +52,29 @@ impl DeliveryLedger {
     /// See [`CatalogueError`].
     pub fn open(
         state: &Path,
-        consumers: Vec<DeliveryEntry>,
+        outlets: ProductOutlets,
         products: PathBuf,
     ) -> Result<Self, CatalogueError> {
         let catalogue = Catalogue::open(&state.join(FILE))?;
         let reader = Mutex::new(catalogue.reader()?);
         let (changes, changed) = (std::array::from_fn(|_| Mutex::default()), Mutex::default());
-        Ok(Self { catalogue, reader, consumers, products, changes, changed })
+        let outlets = Mutex::new(Arc::new(outlets));
+        Ok(Self { catalogue, reader, outlets, products, changes, changed })
     }
 
     /// Where products are published.
     pub fn products(&self) -> &Path {
         &self.products
+    }
+
+    /// Where products go.
+    pub fn outlets(&self) -> Arc<ProductOutlets> {
+        Arc::clone(&lock(&self.outlets))
+    }
+
+    /// Has products go elsewhere from now on.
+    pub fn adopt(&self, outlets: ProductOutlets) {
+        *lock(&self.outlets) = Arc::new(outlets);
     }
 
     /// A reader of its own for a thread that asks much.
@@ -89,8 +85,8 @@ impl DeliveryLedger {
         self.catalogue.reader()
     }
 
-    /// Adds a published product, with a delivery for each consumer that wants it. What is there
-    /// already stays as it is.
+    /// Adds a published product, with a delivery for each destination of each subscription that
+    /// takes it. What is there already stays as it is.
     ///
     /// # Errors
     /// See [`CatalogueError`]: offer it again.
@@ -99,46 +95,65 @@ impl DeliveryLedger {
     }
 
     fn add(&self, item: Item, now: Utc) -> Result<(), CatalogueError> {
-        let takes: Vec<&DeliveryEntry> =
-            self.consumers.iter().filter(|entry| entry.takes(&item.product)).collect();
-        let is_expedited = item.form == ItemForm::Expedited;
-        let is_whole = item.missing == 0 || is_expedited;
-        let offer = |entry: &&DeliveryEntry| DeliveryOffer {
-            subscription: entry.name.to_string(),
-            destination: entry.name.to_string(),
-            deadline: None,
-            begin: (entry.mode == DeliveryMode::Complete && !is_whole)
-                .then(|| now + entry.patience),
-        };
-        let offers = takes.iter().map(offer).collect();
+        let outlets = self.outlets();
+        let takes: Vec<&ProductSubscription> =
+            outlets.subscriptions.iter().filter(|one| one.takes(&item)).collect();
+        let offers = takes.iter().flat_map(|one| offers(one, &item, now)).collect();
+        let form = item.form;
         let published = self.catalogue.publish(item, offers, now)?;
-        for entry in takes {
-            if entry.mode == DeliveryMode::Complete && !is_expedited {
-                self.supersede(entry, published.item, now)?;
-            }
-            self.tell(entry.name.as_str(), published.deliveries.iter().copied());
+        self.tell_all(&published.deliveries);
+        // An expedited data set stands for itself, and has no later version.
+        let latest = |one: &&&ProductSubscription| one.entry.versions.rule() == VersionRule::Latest;
+        for subscription in takes.iter().filter(latest).filter(|_| form != ItemForm::Expedited) {
+            self.supersede(subscription, published.item, now)?;
         }
         Ok(())
     }
 
-    /// A consumer of complete products does not get a version that a newer one replaced before it
-    /// was due.
-    fn supersede(&self, entry: &DeliveryEntry, item: u64, now: Utc) -> Result<(), CatalogueError> {
-        let older = lock(&self.reader).superseded(item, entry.name.as_str())?;
+    /// Offers items that were published before, in one transaction.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`]: offer them again.
+    pub fn offer_again(
+        &self,
+        items: Vec<(u64, Vec<DeliveryOffer>)>,
+        now: Utc,
+    ) -> Result<usize, CatalogueError> {
+        let begun = self.catalogue.offer(items, now)?;
+        self.tell_all(&begun);
+        Ok(begun.len())
+    }
+
+    /// Has the threads of their destinations look at deliveries that have begun.
+    fn tell_all(&self, begun: &[(String, u64)]) {
+        for (destination, id) in begun {
+            self.tell(destination, std::iter::once(*id));
+        }
+    }
+
+    /// A subscription to the latest version does not get one that a newer one replaced before it
+    /// began.
+    fn supersede(
+        &self,
+        subscription: &ProductSubscription,
+        item: u64,
+        now: Utc,
+    ) -> Result<(), CatalogueError> {
+        let older = lock(&self.reader).superseded(item, subscription.name.as_str())?;
         for row in older {
             self.step(row.id, DeliveryInput::Superseded, now)?;
         }
         Ok(())
     }
 
-    /// Has the consumer's thread look at a delivery.
-    pub fn look_again(&self, consumer: &str, id: u64) {
-        self.tell(consumer, std::iter::once(id));
+    /// Has a destination's threads look at a delivery.
+    pub fn look_again(&self, destination: &str, id: u64) {
+        self.tell(destination, std::iter::once(id));
     }
 
-    /// Whether the consumer's thread should look at a delivery: an operator changed it.
-    pub fn is_changed(&self, consumer: &str, id: u64) -> bool {
-        lock(&self.changed).get(consumer).is_some_and(|ids| ids.contains(&id))
+    /// Whether a destination's threads should look at a delivery: an operator changed it.
+    pub fn is_changed(&self, destination: &str, id: u64) -> bool {
+        lock(&self.changed).get(destination).is_some_and(|ids| ids.contains(&id))
     }
 
     /// Keeps the note by which a file's transfer goes on.
@@ -157,26 +172,36 @@ impl DeliveryLedger {
         self.catalogue.drop_notes(id)
     }
 
-    /// What the place of a consumer was found to be able to do, if that was found out.
-    pub fn abilities(&self, consumer: &str) -> Option<Abilities> {
-        let text = lock(&self.reader).abilities(consumer).ok().flatten()?;
+    /// What a destination was found to be able to do, if that was found out there.
+    pub fn abilities(&self, destination: &str, place: &RemotePlace) -> Option<Abilities> {
+        self.trial(destination).filter(|trial| trial.place == place.to_string()).map(|it| it.found)
+    }
+
+    /// The last trial of a destination.
+    pub fn trial(&self, destination: &str) -> Option<DestinationTrial> {
+        let text = lock(&self.reader).abilities(destination).ok().flatten()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Keeps that. If it cannot be kept, it is found out again.
-    pub fn keep_abilities(&self, consumer: &str, found: &Abilities) {
-        if let Ok(text) = serde_json::to_string(found) {
-            let _ = self.catalogue.keep_abilities(consumer, &text);
+    /// Keeps what a trial found. If it cannot be kept, it is found out again.
+    pub fn keep_trial(&self, destination: &str, trial: &DestinationTrial) {
+        if let Ok(text) = serde_json::to_string(trial) {
+            let _ = self.catalogue.keep_abilities(destination, &text);
         }
     }
 
-    fn tell(&self, consumer: &str, ids: impl Iterator<Item = u64>) {
-        lock(&self.changed).entry(consumer.to_owned()).or_default().extend(ids);
+    fn tell(&self, destination: &str, ids: impl Iterator<Item = u64>) {
+        lock(&self.changed).entry(destination.to_owned()).or_default().extend(ids);
     }
 
-    /// The deliveries that a consumer's thread should look at, and those only.
-    pub fn changed(&self, consumer: &str) -> BTreeSet<u64> {
-        lock(&self.changed).remove(consumer).unwrap_or_default()
+    /// The deliveries that a destination's threads should look at, and those only; one that `waits`
+    /// says so of stays for a later look.
+    pub fn changed(&self, destination: &str, waits: impl Fn(u64) -> bool) -> BTreeSet<u64> {
+        let mut changed = lock(&self.changed);
+        let Some(ids) = changed.get_mut(destination) else { return BTreeSet::new() };
+        let (later, now) = core::mem::take(ids).into_iter().partition(|id| waits(*id));
+        *ids = later;
+        now
     }
 
     /// Carries out what happened to a delivery, durably. Returns the delivery as it is now, and
@@ -192,7 +217,7 @@ impl DeliveryLedger {
     ) -> Result<Option<(DeliveryRow, DeliveryOutput)>, CatalogueError> {
         let one = lock(&self.changes[usize::try_from(id).unwrap_or(0) % CHANGES]);
         let Some(mut row) = lock(&self.reader).delivery(id)? else { return Ok(None) };
-        let rules = self.rules_of(&row.destination);
+        let rules = self.rules_of(&row.subscription);
         let is_again = input == DeliveryInput::Ordered(DeliveryOrder::Again);
         let is_order = matches!(input, DeliveryInput::Ordered(_));
         let output = row.delivery.handle(now, input, &rules);
@@ -211,18 +236,19 @@ impl DeliveryLedger {
         Ok(Some((row, output)))
     }
 
-    /// The rules of a consumer; those of one that is no longer in the configuration are the usual
-    /// ones.
-    pub fn rules_of(&self, consumer: &str) -> DeliveryRules {
-        let entry = self.consumers.iter().find(|entry| entry.name.as_str() == consumer);
-        entry.map_or_else(DeliveryRules::default, rules)
+    /// The rules of a subscription; those of one that is no longer in the configuration are the
+    /// usual ones.
+    pub fn rules_of(&self, subscription: &str) -> DeliveryRules {
+        let outlets = self.outlets();
+        let found = outlets.subscription(subscription);
+        found.map_or_else(DeliveryRules::default, ProductSubscription::rules)
     }
 
     /// The status of the newest deliveries, oldest first.
-    pub fn shown(&self) -> Vec<DeliveryStatus> {
+    pub fn shown(&self, now: Utc) -> Vec<DeliveryStatus> {
         let query = DeliveryQuery { limit: SHOWN, ..DeliveryQuery::default() };
         let newest = lock(&self.reader).deliveries(&query).unwrap_or_default();
-        newest.iter().rev().map(|(row, item)| shown(row, item)).collect()
+        newest.iter().rev().map(|(row, item)| shown(row, item, now)).collect()
     }
 
     /// Asks the catalogue, on behalf of an operator.
@@ -238,11 +264,35 @@ impl DeliveryLedger {
     }
 }
 
+/// The deliveries of an item that a subscription begins.
+pub fn offers(
+    subscription: &ProductSubscription,
+    item: &Item,
+    now: Utc,
+) -> impl Iterator<Item = DeliveryOffer> {
+    let entry = &subscription.entry;
+    let is_whole = item.missing == 0 || item.form == ItemForm::Expedited;
+    let offer = DeliveryOffer {
+        subscription: subscription.name.to_string(),
+        destination: String::new(),
+        versions: entry.versions.rule(),
+        deadline: entry.deadline.map(|deadline| item.published + deadline),
+        begin: entry.patience.filter(|_| !is_whole).map(|patience| now + patience),
+    };
+    let to = subscription.to.iter();
+    to.map(move |name| DeliveryOffer { destination: name.to_string(), ..offer.clone() })
+}
+
 /// The status of a delivery.
-pub fn shown(row: &DeliveryRow, item: &ItemRow) -> DeliveryStatus {
+pub fn shown(row: &DeliveryRow, item: &ItemRow, now: Utc) -> DeliveryStatus {
+    let state = row.delivery.state;
+    let is_due = |deadline: Utc| deadline < now && !state.is_settled() && !state.is_there();
     DeliveryStatus {
         id: row.id,
-        consumer: row.destination.clone(),
+        destination: row.destination.clone(),
+        subscription: row.subscription.clone(),
+        deadline: row.deadline.map(|deadline| deadline.to_string()),
+        is_late: row.deadline.is_some_and(is_due),
         sequence: row.sequence,
         product: item.item.product.clone(),
         name: stem_of(&item.item),

@@ -34,10 +34,10 @@ pub fn answer(shared: &CentreShared, request: StatusRequest) -> StatusReply {
     let products = ledger.products();
     let answered = match request {
         StatusRequest::Deliveries(filter) => {
-            list(ledger, filter).map(|page| StatusReply::Deliveries(Box::new(page)))
+            list(ledger, filter, now).map(|page| StatusReply::Deliveries(Box::new(page)))
         }
         StatusRequest::Delivery { id } => {
-            report(ledger, products, id).map(|report| StatusReply::Delivery(Box::new(report)))
+            report(ledger, id, now).map(|report| StatusReply::Delivery(Box::new(report)))
         }
         StatusRequest::OrderDelivery { id, action } => {
             order(ledger, id, action, now).map(|said| StatusReply::Answer(Ok(said).into()))
@@ -62,17 +62,22 @@ fn unknown(id: u64) -> Fault {
     Fault::configuration(format!("there is no delivery {id}"), PLACE, help)
 }
 
-fn list(ledger: &DeliveryLedger, filter: DeliveryFilter) -> Result<DeliveryPage, Fault> {
-    let DeliveryFilter { consumer, state, item, before, limit } = filter;
+fn list(
+    ledger: &DeliveryLedger,
+    filter: DeliveryFilter,
+    now: Utc,
+) -> Result<DeliveryPage, Fault> {
+    let DeliveryFilter { destination, subscription, state, item, before, limit } = filter;
     let limit = limit.clamp(1, PAGE_MAX);
-    let query = DeliveryQuery { destination: consumer, state, item, before, limit };
+    let query = DeliveryQuery { destination, subscription, state, item, before, limit };
     let rows = ledger.ask(|reader| reader.deliveries(&query)).map_err(failed)?;
     let next = rows.last().filter(|_| rows.len() == limit).map(|(row, _)| row.id);
-    let deliveries = rows.iter().map(|(row, item)| shown(row, item)).collect();
+    let deliveries = rows.iter().map(|(row, item)| shown(row, item, now)).collect();
     Ok(DeliveryPage { deliveries, next })
 }
 
-fn report(ledger: &DeliveryLedger, products: &Path, id: u64) -> Result<DeliveryReport, Fault> {
+fn report(ledger: &DeliveryLedger, id: u64, now: Utc) -> Result<DeliveryReport, Fault> {
+    let products = ledger.products();
     let found = ledger
         .ask(|reader| {
             let Some(row) = reader.delivery(id)? else { return Ok(None) };
@@ -87,7 +92,7 @@ fn report(ledger: &DeliveryLedger, products: &Path, id: u64) -> Result<DeliveryR
         text: event.text,
     };
     Ok(DeliveryReport {
-        delivery: shown(&row, &item),
+        delivery: shown(&row, &item, now),
         item: stac_item(&item.item, |name| address(products, name)),
         events: events.into_iter().map(event).collect(),
     })
@@ -101,7 +106,7 @@ fn order(
 ) -> Result<String, Fault> {
     let input = DeliveryInput::Ordered(action.into());
     let (row, output) = ledger.step(id, input, now).map_err(failed)?.ok_or_else(|| unknown(id))?;
-    let (state, consumer) = (row.delivery.state.name(), &row.destination);
+    let (state, to) = (row.delivery.state.name(), &row.destination);
     if output == DeliveryOutput::Unfitting {
         let help = match action {
             DeliveryAction::Hold => "only a delivery that is not there yet can be held",
@@ -110,10 +115,10 @@ fn order(
                 "`skyhaul deliveries again` sends it again"
             }
         };
-        let what = format!("delivery {id} to {consumer} is {state}");
+        let what = format!("delivery {id} to {to} is {state}");
         return Err(Fault::configuration(what, PLACE, help));
     }
-    Ok(format!("delivery {id} to {consumer} is {state} now"))
+    Ok(format!("delivery {id} to {to} is {state} now"))
 }
 
 fn query(filter: Option<&str>, after: Option<&str>, limit: usize) -> Result<ItemQuery, Fault> {

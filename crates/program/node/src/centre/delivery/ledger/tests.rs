@@ -7,22 +7,27 @@ use skyhaul_config::parse;
 use skyhaul_dispatch::{
     DeliveryFailure, DeliveryState, FailureKind, FileAnswer, Notice, NoticeContent, Proof, sips,
 };
+use skyhaul_units::Duration;
 
 const NOW: Utc = Utc::from_micros(1_733_443_200_000_000);
 
-fn consumers(tables: &str) -> Vec<DeliveryEntry> {
+fn outlets(tables: &str) -> ProductOutlets {
     let text = format!(
         "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[[listen]]\nbind = \
         \"[::]:4700\"\n[products]\ndir = \"p\"\n{tables}"
     );
-    parse(&text, "node.toml".as_ref()).unwrap().centre.unwrap().delivery
+    parse(&text, "node.toml".as_ref()).unwrap().centre.unwrap().outlets
 }
 
 fn open(folder: &Path) -> DeliveryLedger {
-    let tables = "[[delivery]]\nname = \"fast\"\nto = \"folder:fast\"\nattempts = 2\n\
-                  [[delivery]]\nname = \"whole\"\nto = \"folder:whole\"\nmode = \"complete\"\n\
-                  products = \"imager\"\n";
-    DeliveryLedger::open(folder, consumers(tables), "products".into()).unwrap()
+    let tables = "[[destination]]\nname = \"fast\"\nto = \"folder:fast\"\n\
+                  [[destination]]\nname = \"whole\"\nto = \"folder:whole\"\n\
+                  [[subscription]]\nof = \"products\"\nname = \"each\"\nto = \"fast\"\n\
+                  versions = \"all\"\nrecord = \"sips\"\ndeadline = \"1 h\"\n\
+                  [subscription.answer]\nattempts = 2\n\
+                  [[subscription]]\nof = \"products\"\nname = \"best\"\nto = \"whole\"\n\
+                  patience = \"6 h\"\nfilter = \"product = 'imager'\"\n";
+    DeliveryLedger::open(folder, outlets(tables), "products".into()).unwrap()
 }
 
 fn item(version: u32, missing: u64) -> Item {
@@ -56,15 +61,14 @@ fn item(version: u32, missing: u64) -> Item {
     }
 }
 
-/// The deliveries that may begin, by consumer and version.
+/// The deliveries that may begin, by destination and version.
 fn due(ledger: &DeliveryLedger, now: Utc) -> Vec<(String, u32)> {
     let mut found = Vec::new();
-    for consumer in ["fast", "whole"] {
-        let rules = ledger.rules_of(consumer);
-        for row in ledger.ask(|reader| reader.open_deliveries(consumer)).unwrap() {
-            if row.delivery.is_due(now, &rules) {
+    for destination in ["fast", "whole"] {
+        for row in ledger.ask(|reader| reader.open_deliveries(destination)).unwrap() {
+            if row.delivery.is_due(now, &ledger.rules_of(&row.subscription)) {
                 let item = ledger.ask(|reader| reader.item(row.item)).unwrap().unwrap();
-                found.push((consumer.to_owned(), item.item.version));
+                found.push((destination.to_owned(), item.item.version));
             }
         }
     }
@@ -164,7 +168,31 @@ fn a_product_that_cannot_be_sent_says_why_and_holds_no_other_up() {
     let output = ledger.step(id, DeliveryInput::Failed(failure, 0), NOW).unwrap().unwrap().1;
     assert_eq!(output, DeliveryOutput::Alarm);
     assert!(due(&ledger, NOW).contains(&("fast".to_owned(), 2)));
-    let shown = ledger.shown().into_iter().find(|shown| shown.id == id).unwrap();
+    let shown = ledger.shown(NOW).into_iter().find(|shown| shown.id == id).unwrap();
     assert_eq!(shown.state, DeliveryState::Refused);
     assert_eq!(shown.reason.as_deref(), Some("a differs from the published file"));
+}
+
+#[test]
+fn what_was_published_before_is_offered_once_to_a_subscription_that_comes_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = DeliveryLedger::open(folder.path(), outlets(""), "products".into()).unwrap();
+    ledger.add(item(1, 0), NOW).unwrap();
+    assert_eq!(due(&ledger, NOW), []);
+    drop(ledger);
+    let ledger = open(folder.path());
+    let rows = ledger.ask(|reader| {
+        reader.search(&skyhaul_catalogue_io::ItemQuery { filter: None, after: None, limit: 9 })
+    });
+    let row = rows.unwrap().items.remove(0);
+    let outlets = ledger.outlets();
+    let offered: Vec<DeliveryOffer> =
+        outlets.subscriptions.iter().flat_map(|one| offers(one, &row.item, NOW)).collect();
+    assert_eq!(ledger.offer_again(vec![(row.id, offered.clone())], NOW).unwrap(), 2);
+    assert_eq!(ledger.offer_again(vec![(row.id, offered)], NOW).unwrap(), 0);
+    assert_eq!(due(&ledger, NOW), [("fast".to_owned(), 1), ("whole".to_owned(), 1)]);
+    let late = NOW + Duration::from_secs(3_601);
+    let shown = ledger.shown(late);
+    let is_late: Vec<_> = shown.iter().map(|one| (&one.subscription[..], one.is_late)).collect();
+    assert_eq!(is_late, [("each", true), ("best", false)]);
 }

@@ -1,0 +1,161 @@
+use super::*;
+use crate::{CentreConfig, NodeConfig, parse};
+use skyhaul_dispatch::{DeliveryOrdering, MissingAnswer, VersionRule};
+
+const CENTRE: &str = "[node]\nname = \"c\"\nkey = \"k\"\nstate = \"s\"\n[[listen]]\nbind = \
+                      \"[::]:4700\"\n[products]\ndir = \"p\"\n";
+const LANCE: &str = "[[destination]]\nname = \"lance\"\nto = \"folder:out/lance\"\n";
+const WEB: &str = "[[destination]]\nname = \"web\"\nto = \"https://h/in\"\n";
+
+fn node(tables: &str) -> Result<NodeConfig, ConfigError> {
+    parse(&format!("{CENTRE}{tables}"), Path::new("/etc/skyhaul/node.toml"))
+}
+
+fn centre(tables: &str) -> CentreConfig {
+    *node(tables).unwrap().centre.unwrap()
+}
+
+fn subscription(name: &str, keys: &str) -> String {
+    format!("[[subscription]]\nof = \"products\"\nname = \"{name}\"\n{keys}")
+}
+
+#[track_caller]
+fn assert_refused(tables: &str, what: &str) {
+    let error = node(tables).unwrap_err();
+    assert!(error.to_string().contains(what), "{error}");
+    assert!(error.line().is_some(), "{error}");
+}
+
+#[test]
+fn a_subscription_says_what_its_consumer_takes_or_is_refused_with_its_line() {
+    let tables = LANCE.to_owned()
+        + &subscription(
+            "modis",
+            "to = \"lance\"\nrecord = \"sips\"\nchecksum = \"cksum\"\nnode_name = \
+             \"dist.example.org\"\ninto = \"sub\"\nfile_types = { data = \"HDF\" }\nanswer = { within \
+             = \"6 h\", missing = \"remind\" }\nretry = { first = \"2 s\", for = \"5 d\" }\n",
+        );
+    let config = centre(&tables);
+    let (destination, of) = (&config.outlets.destinations[0], &config.outlets.subscriptions[0]);
+    let terms = of.terms();
+    assert_eq!(
+        (terms.data_version.as_str(), terms.node_name.as_deref()),
+        ("001", Some("dist.example.org"))
+    );
+    assert_eq!((terms.file_type.as_str(), terms.metadata_type.as_str()), ("HDF", "METADATA"));
+    assert_eq!(of.directory(destination), "/etc/skyhaul/out/lance/sub");
+    let rules = of.rules();
+    assert_eq!(rules.answer.unwrap().missing, MissingAnswer::Remind);
+    assert_eq!((rules.retry.span, rules.attempts), (Duration::from_secs(5 * 86_400), 3));
+    assert_eq!(of.lane().ordering, DeliveryOrdering::Newest);
+    assert_eq!(of.entry.versions.rule(), VersionRule::Latest);
+    for (from, to, what) in [
+        ("out/lance", "out/x=y", "/out/x=y/sub` as DIRECTORY_ID: the consumer tears it at `=`"),
+        ("out/lance", "o'neil", "a quotation mark"),
+        ("\"HDF\"", "\"DATA\"", "`DATA` is no file type of delivery records"),
+        ("cksum\"", "sha256\"", "`sha256` is no checksum of delivery records"),
+        ("dist.example", "dist example", "is not a name"),
+        ("\"sub\"", "\"../sub\"", "`../sub` is not a folder below a destination"),
+        ("\"remind\"", "\"shout\"", "`shout` does not say what follows a missing notice"),
+        ("\"6 h\"", "\"0 s\"", "no notice comes within 0 s"),
+        ("first = \"2 s\"", "first = \"2 h\"", "a first pause of"),
+    ] {
+        assert_refused(&tables.replace(from, to), what);
+    }
+    let edos = tables.replace("out/lance", "out/x=y").replace("\"sips\"", "\"edos\"");
+    centre(&edos);
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_with_a_sentence_and_its_line() {
+    let two = format!("{LANCE}{WEB}");
+    for (keys, what) in [
+        ("to = \"mars\"", "there is no destination `mars` for the subscription `a`"),
+        ("to = []", "the subscription `a` has no destination"),
+        ("filter = \"mision = 'aqua'\"", "the filter is wrong at character 1: there is no property"),
+        ("answer = { within = \"6 h\" }", "`a` awaits notices, and writes no records"),
+        ("patience = \"1 h\"\nversions = \"all\"", "waits for a better version"),
+        ("order = \"deadline\"", "is ordered by deadlines, and has none"),
+        ("mission = [\"aqua\"]", "has the key `mission`, which is for contacts"),
+        ("class = \"bulk\"", "has the key `class`, which is for contacts"),
+        ("record = \"pdf\"", "`pdf` is not a form of records"),
+        ("versions = \"best\"", "`best` is not a rule of versions"),
+        ("order = \"random\"", "`random` is not an order of deliveries"),
+        ("deadline = \"0 s\"", "a deadline of zero"),
+    ] {
+        assert_refused(&format!("{two}{}\n", subscription("a", keys)), what);
+    }
+    let direct = two.replace("https://h/in\"", "https://h/in\"\npublish = \"direct\"");
+    assert_refused(&format!("{direct}{}", subscription("a", "")), "no record says when");
+    let folder = two.replace("out/lance\"", "out/lance\"\npublish = \"rename\"");
+    assert_refused(&format!("{folder}{}", subscription("a", "")), "and has no `publish`");
+    let twice = subscription("a", "to = \"web\"\n") + &subscription("a", "to = \"lance\"\n");
+    assert_refused(&format!("{two}{twice}"), "the subscription `a` is defined twice");
+    assert_refused("[[subscription]]\nof = \"products\"\n", "to products has no name");
+    assert_refused("[[destination]]\nto = \"folder:out\"\n", "`folder:out` has no name");
+    assert_refused(&format!("{LANCE}{LANCE}"), "the destination `lance` is defined twice");
+    assert_refused(&format!("{LANCE}shadow = true\n"), "is no node, and has no `shadow`");
+    assert_refused("[[destination]]\nname = \"a\"\nto = \"http://x\"\n", "write \"node:NAME\", ");
+    let contacts = format!("{LANCE}[[subscription]]\nof = \"contacts\"\n");
+    assert_refused(&contacts, "a subscription to contacts has no effect without a [[destination]]");
+}
+
+#[test]
+fn products_need_a_node_that_makes_them_and_go_to_no_node() {
+    let text = format!("{CENTRE}{LANCE}{}", subscription("a", ""));
+    let without = |table: &str, what: &str| {
+        let error = parse(&text.replace(table, ""), Path::new("node.toml")).unwrap_err();
+        assert!(error.to_string().contains(what) && error.line().is_some(), "{error}");
+    };
+    without("[products]\ndir = \"p\"\n", "no products can be delivered without a [products]");
+    without("[[listen]]\nbind = \"[::]:4700\"\n", "without a [[listen]]");
+    let peer = format!(
+        "[[peer]]\nname = \"far\"\naddresses = [\"h:1\"]\nfingerprints = [\"SHA256:{}\"]\n\
+         [[destination]]\nto = \"node:far\"\n",
+        "a".repeat(64)
+    );
+    let to_node = format!("{peer}{LANCE}{}", subscription("a", "to = [\"lance\", \"far\"]\n"));
+    assert_refused(&to_node, "the destination `far` is a node, and takes contacts, no products");
+    let keyed = peer.replace("\"node:far\"\n", "\"node:far\"\nkey = \"k\"\n");
+    assert_refused(&keyed, "is a node, and has no `key`");
+    // Contacts and products stand side by side, in any order.
+    let both = format!(
+        "{}[[subscription]]\nof = \"contacts\"\nto = [\"far\"]\n{peer}{LANCE}",
+        subscription("a", "")
+    );
+    let config = node(&both).unwrap();
+    assert_eq!(config.station.unwrap().subscription.len(), 1);
+    let outlets = config.centre.unwrap().outlets;
+    assert_eq!(outlets.subscriptions[0].to, [outlets.destinations[0].name.clone()]);
+    // And an error names the line of its own table.
+    let wrong = both.replace("to = [\"far\"]", "to = [\"lance\"]");
+    let error = node(&wrong).unwrap_err();
+    let line = format!("{CENTRE}{wrong}").lines().position(|line| line.contains("[\"lance\"]"));
+    assert_eq!(error.line(), line.map(|line| line + 1), "{error}");
+}
+
+#[test]
+fn two_subscriptions_that_may_write_one_name_to_one_destination_are_refused() {
+    let tables = |first: &str, second: &str| {
+        let (first, second) = (subscription("a", first), subscription("b", second));
+        format!("{LANCE}{WEB}{first}{second}")
+    };
+    let session = "filter = \"mission = 'aqua' AND kind = 'session'\"\n";
+    for (first, second) in [
+        ("", ""),
+        (session, ""),
+        (session, "filter = \"apid = 64\"\n"),
+        ("to = \"web\"\n", "to = [\"lance\", \"web\"]\n"),
+        ("into = \"x\"\n", "into = \"x\"\n"),
+    ] {
+        let what = "the subscriptions `a` and `b` may write files of one name to `";
+        assert_refused(&tables(first, second), what);
+    }
+    for (first, second) in [
+        (session, "filter = \"kind IN ('time', 'expedited')\"\n"),
+        ("to = \"web\"\n", "to = \"lance\"\n"),
+        ("", "into = \"other\"\n"),
+    ] {
+        centre(&tables(first, second));
+    }
+}

@@ -1,0 +1,206 @@
+//! Places the files of a product at its destination.
+
+use super::digest::{FileDigests, digests};
+use super::worker::{Outgoing, OutletWorker};
+use skyhaul_catalogue::ItemFile;
+use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow, ItemRow};
+use skyhaul_config::{OutletFolder, RecordForm};
+use skyhaul_dispatch::{
+    Checksum, ChecksumKind, DeliveredFile, DeliveryFailure, FailureKind, Proof,
+};
+use skyhaul_remote::{
+    GoOn, OutgoingFile, PlaceProgress, Placing, ReadBack, RemoteFound, ResumeNote,
+};
+use skyhaul_units::ByteCount;
+use std::sync::Arc;
+
+/// The files of a product at its destination.
+pub struct Handed {
+    /// As the record names them.
+    pub files: Vec<DeliveredFile>,
+    /// Why they are believed to be there.
+    pub proof: Proof,
+}
+
+impl OutletWorker {
+    /// Places the files of a product; none where it was stopped.
+    pub(super) fn hand_over(
+        &mut self,
+        reader: &CatalogueReader,
+        of: &Outgoing,
+    ) -> Result<Option<Handed>, DeliveryFailure> {
+        let directory = of.subscription.directory(&self.outlet.destination);
+        let mut handed = Handed { files: Vec::new(), proof: Proof::Digest };
+        for file in of.wanted() {
+            let outgoing = self.outgoing_file(file, of.subscription.folder());
+            let own = own_digests(&outgoing, of.checksum())?;
+            if own.sha256 != file.sha256 {
+                let sentence = format!(
+                    "{} differs from the published file; the published SHA-256 is in the account \
+                    beside it",
+                    file.name
+                );
+                return Err(DeliveryFailure::new(FailureKind::Source, sentence));
+            }
+            if of.row.delivery.is_repeated() {
+                self.move_away(&outgoing)?;
+            }
+            let placed = self.place_file(reader, of.row.id, &file.name, &outgoing)?;
+            let Some(proof) = placed else { return Ok(None) };
+            handed.proof = weaker(handed.proof, proof);
+            handed.files.push(delivered(file, &directory, own.checksum));
+        }
+        Ok(Some(handed))
+    }
+
+    /// Writes the record of a delivery again, under its name.
+    pub(super) fn record_again(&mut self, of: &Outgoing) -> Result<(), DeliveryFailure> {
+        let directory = of.subscription.directory(&self.outlet.destination);
+        let mut files = Vec::new();
+        for file in of.wanted() {
+            let outgoing = self.outgoing_file(file, of.subscription.folder());
+            let own = own_digests(&outgoing, of.checksum())?;
+            files.push(delivered(file, &directory, own.checksum));
+        }
+        self.write_record(of, files)
+    }
+
+    /// The consumer wants a file again: what is there under its name is what was sent before.
+    fn move_away(&mut self, file: &OutgoingFile) -> Result<(), DeliveryFailure> {
+        let sink = self.sink()?;
+        match sink.look(file)? {
+            RemoteFound::Absent => Ok(()),
+            RemoteFound::Same(_) | RemoteFound::Differs => {
+                let (folder, name) = file.name.rsplit_once('/').unwrap_or(("", &file.name));
+                let to = match folder {
+                    "" => format!(".{name}.refused"),
+                    folder => format!("{folder}/.{name}.refused"),
+                };
+                sink.rename(&file.name, &to)
+            }
+        }
+    }
+
+    /// Removes what a delivery that is given up left at the place: parts, uploads. Where that
+    /// fails, the notes stay, and the next order tries again.
+    pub(super) fn discard(
+        &mut self,
+        reader: &CatalogueReader,
+        row: &DeliveryRow,
+    ) -> Result<(), CatalogueError> {
+        let Some(ItemRow { item, .. }) = reader.item(row.item)? else { return Ok(()) };
+        let Some(subscription) = self.outlet.subscription(row).cloned() else { return Ok(()) };
+        let mut is_all = true;
+        for file in &item.files {
+            let Some(note) = reader.note(row.id, &file.name)? else { continue };
+            let Ok(note) = serde_json::from_str::<ResumeNote>(&note) else { continue };
+            let outgoing = self.outgoing_file(file, subscription.folder());
+            let discarded = self.sink().and_then(|sink| sink.discard(&outgoing, &note));
+            if let Err(failure) = discarded {
+                tracing::warn!("{} keeps a part of {}: {failure}", self.outlet.name(), file.name);
+                is_all = false;
+            }
+        }
+        if is_all { self.outlet.ledger().drop_notes(row.id) } else { Ok(()) }
+    }
+
+    fn outgoing_file(&self, file: &ItemFile, folder: &OutletFolder) -> OutgoingFile {
+        OutgoingFile {
+            path: self.outlet.ledger().products().join(&file.name),
+            name: folder.name(&file.name),
+            size: ByteCount::new(file.size),
+            sha256: file.sha256,
+            md5: file.md5,
+            read_back: ReadBack::Small,
+        }
+    }
+
+    /// Places one file, from where an earlier attempt stopped. Returns none where it was stopped.
+    fn place_file(
+        &mut self,
+        reader: &CatalogueReader,
+        id: u64,
+        name: &str,
+        file: &OutgoingFile,
+    ) -> Result<Option<Proof>, DeliveryFailure> {
+        let kept = |error: CatalogueError| {
+            DeliveryFailure::new(FailureKind::Line, format!("the catalogue: {error}"))
+        };
+        let note = reader.note(id, name).map_err(kept)?;
+        // A note that cannot be read is of another release: the file is sent from its beginning.
+        let mut note: ResumeNote =
+            note.and_then(|note| serde_json::from_str(&note).ok()).unwrap_or_default();
+        let outlet = Arc::clone(&self.outlet);
+        let mut lost = None;
+        let begun = note.clone();
+        let mut progress = |progress: PlaceProgress<'_>| {
+            let ledger = outlet.ledger();
+            if let PlaceProgress::Reached(step) = progress {
+                note.apply(step);
+                let text = serde_json::to_string(&note).unwrap_or_default();
+                lost = ledger.keep_note(id, name, &text).err();
+            }
+            let stops =
+                lost.is_some() || outlet.is_stopped() || ledger.is_changed(outlet.name(), id);
+            if stops { GoOn::Stop } else { GoOn::Continue }
+        };
+        let placed = self.sink()?.place(file, &begun, &mut progress)?;
+        if let Some(error) = lost {
+            return Err(kept(error));
+        }
+        Ok(match placed {
+            Placing::Placed(proof) => Some(proof),
+            Placing::Stopped => None,
+        })
+    }
+}
+
+impl Outgoing {
+    /// The files that are sent: those that a notice names, or all.
+    fn wanted(&self) -> impl Iterator<Item = &ItemFile> {
+        let only = self.row.delivery.only.as_ref();
+        self.item.files.iter().filter(move |file| {
+            only.is_none_or(|only| only.contains(&file.name))
+        })
+    }
+
+    /// The checksum that its record gives.
+    fn checksum(&self) -> Option<ChecksumKind> {
+        let is_sips = self.subscription.record() == RecordForm::Sips;
+        is_sips.then_some(self.subscription.entry.checksum)
+    }
+}
+
+fn own_digests(
+    file: &OutgoingFile,
+    kind: Option<ChecksumKind>,
+) -> Result<FileDigests, DeliveryFailure> {
+    digests(&file.path, kind).map_err(|error| {
+        let help = "repair the folder, no data is lost";
+        let sentence = format!("{}: {error}; {help}", file.path.display());
+        DeliveryFailure::new(FailureKind::Line, sentence)
+    })
+}
+
+fn delivered(file: &ItemFile, directory: &str, checksum: Option<Checksum>) -> DeliveredFile {
+    DeliveredFile {
+        directory: directory.to_owned(),
+        name: file.name.clone(),
+        size: ByteCount::new(file.size),
+        checksum,
+        is_metadata: file.is_metadata,
+    }
+}
+
+/// The proof of two files together: that of the one of which less is known.
+const fn weaker(one: Proof, two: Proof) -> Proof {
+    const fn rank(proof: Proof) -> u8 {
+        match proof {
+            Proof::Size => 0,
+            Proof::Written => 1,
+            Proof::ReadBack => 2,
+            Proof::Digest | Proof::Receipt | Proof::Notice => 3,
+        }
+    }
+    if rank(one) < rank(two) { one } else { two }
+}

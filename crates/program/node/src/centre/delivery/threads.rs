@@ -1,0 +1,181 @@
+//! The threads of destinations: they begin and end as the configuration says; and deadlines are
+//! watched, also where all threads of a destination hang.
+
+use super::outlet::Outlet;
+use super::worker::{OutletWorker, alarm, refused};
+use crate::centre::shared::CentreShared;
+use crate::services;
+use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow};
+use skyhaul_config::{Name, ProductDestination, ProductOutlets, ProductSubscription};
+use skyhaul_net::Clock;
+use skyhaul_units::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// The threads of all destinations.
+pub struct DeliveryThreads {
+    shared: Arc<CentreShared>,
+    clock: Clock,
+    /// This node's name.
+    node: String,
+    running: BTreeMap<Name, Running>,
+    /// Folders that were made, or there, before: one that is missing later may not be mounted.
+    made: BTreeSet<PathBuf>,
+    reader: Option<CatalogueReader>,
+    /// When deadlines are looked at next.
+    look: Instant,
+}
+
+/// The threads of one destination.
+struct Running {
+    outlet: Arc<Outlet>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Between two looks at the configuration.
+const LOOK: Duration = Duration::from_millis(500);
+/// Between two looks at deadlines.
+const LATE_LOOK: Duration = Duration::from_secs(5);
+/// Late deliveries of a destination that are looked at.
+const LATE_MAX: usize = 1_000;
+
+impl DeliveryThreads {
+    /// Of a centre called `node`, which has made the folders of its destinations.
+    pub fn new(shared: Arc<CentreShared>, clock: Clock, node: String) -> Self {
+        let (running, look) = (BTreeMap::new(), Instant::ZERO);
+        let outlets = shared.deliveries().outlets();
+        let folders = outlets.destinations.iter().filter_map(ProductDestination::folder);
+        let made = folders.map(Path::to_owned).collect();
+        Self { shared, clock, node, running, made, reader: None, look }
+    }
+
+    /// Runs until the node stops.
+    pub fn run(mut self) {
+        while !self.shared.shutdown.is_requested() {
+            let outlets = self.shared.deliveries().outlets();
+            self.follow(&outlets);
+            if self.clock.now() >= self.look {
+                self.look = self.clock.now() + LATE_LOOK;
+                if let Err(error) = self.watch(&outlets) {
+                    tracing::warn!("deadlines of deliveries are not looked at: {error}");
+                }
+            }
+            self.shared.shutdown.pause(LOOK);
+        }
+        for running in self.running.into_values() {
+            for thread in running.threads {
+                // A panic was logged; what is in the catalogue goes on with the next start.
+                let _ = thread.join();
+            }
+        }
+    }
+
+    /// Has each destination of the configuration served as it says, and no other one. One that
+    /// changes is served anew when its threads have ended: no two serve one delivery.
+    fn follow(&mut self, outlets: &ProductOutlets) {
+        let wanted: BTreeMap<&Name, &ProductDestination> =
+            outlets.destinations.iter().map(|one| (&one.name, one)).collect();
+        let alarms = &self.shared.alarms;
+        self.running.retain(|name, running| {
+            let is_same = wanted.get(name).is_some_and(|destination| {
+                running.outlet.destination == **destination
+                    && running.outlet.subscriptions == outlets.subscriptions_to(name)
+            });
+            if is_same {
+                return true;
+            }
+            running.outlet.stop();
+            let is_over = running.threads.iter().all(JoinHandle::is_finished);
+            if is_over {
+                let subjects = [alarm(name.as_str()), refused(name.as_str()), late(name)];
+                subjects.iter().for_each(|subject| drop(alarms.clear(subject)));
+            }
+            !is_over
+        });
+        for (name, destination) in wanted {
+            let subscriptions = outlets.subscriptions_to(name);
+            if !self.running.contains_key(name) && !subscriptions.is_empty() {
+                self.begin(destination.clone(), subscriptions);
+            }
+        }
+    }
+
+    fn begin(&mut self, destination: ProductDestination, of: Vec<ProductSubscription>) {
+        let name = destination.name.clone();
+        let folder = destination.folder().map(Path::to_owned);
+        let folder = folder.filter(|folder| self.made.insert(folder.clone()));
+        let outlet =
+            Outlet::new(self.shared.clone(), self.clock, self.node.clone(), destination, of);
+        let outlet = Arc::new(outlet);
+        let worker = OutletWorker::new(outlet.clone());
+        let begun = services::thread("delivery", move || {
+            // Where the folder cannot be made, the worker says that it is missing.
+            let made = folder.as_deref().map(services::make_folder);
+            if let Some(Err(fault)) = made {
+                tracing::warn!("{fault}");
+            }
+            worker.run();
+        });
+        match begun {
+            Ok(thread) => {
+                self.running.insert(name, Running { outlet, threads: vec![thread] });
+            }
+            Err(fault) => self.shared.alarms.raise(&alarm(name.as_str()), &fault.to_string()),
+        }
+    }
+
+    /// Raises an alarm for each destination that breaks the promise of a subscription, and clears
+    /// those of others.
+    fn watch(&mut self, outlets: &ProductOutlets) -> Result<(), CatalogueError> {
+        let reader = match &self.reader {
+            Some(reader) => reader,
+            None => self.reader.insert(self.shared.deliveries().reader()?),
+        };
+        for destination in &outlets.destinations {
+            let name = &destination.name;
+            let rows = reader.late_deliveries(name.as_str(), self.clock.utc(), LATE_MAX)?;
+            let mut broken = None;
+            for row in rows {
+                if breaks_promise(reader, outlets, &row)? {
+                    broken = Some(row);
+                    break;
+                }
+            }
+            let Some(DeliveryRow { id, subscription, deadline: Some(deadline), .. }) = broken else {
+                self.shared.alarms.clear(&late(name));
+                continue;
+            };
+            let reason = format!("delivery {id} for {subscription} was due at {deadline}");
+            self.shared.alarms.raise(&late(name), &reason);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the promise of a late delivery's subscription is broken at its destination: others may
+/// have kept it.
+fn breaks_promise(
+    reader: &CatalogueReader,
+    outlets: &ProductOutlets,
+    row: &DeliveryRow,
+) -> Result<bool, CatalogueError> {
+    let Some(subscription) = outlets.subscription(&row.subscription) else { return Ok(false) };
+    let to = &subscription.to;
+    let Some(place) = to.iter().position(|name| name.as_str() == row.destination) else {
+        return Ok(false);
+    };
+    let states = reader.states_of(row.item, &row.subscription)?;
+    let is_there = |name: &Name| {
+        let mut its = states.iter().filter(|(destination, _)| destination == name.as_str());
+        its.any(|(_, state)| state.is_there())
+    };
+    let is_there: Vec<bool> = to.iter().map(is_there).collect();
+    Ok(subscription.entry.settle.promise().is_broken_by(place, &is_there))
+}
+
+/// The subject of the alarm about products that are late at a destination.
+fn late(destination: &Name) -> String {
+    format!("products are late at {destination}")
+}
