@@ -144,6 +144,7 @@ impl RemoteSink for FolderSink {
         self.write(TRIAL, b"trial")?;
         fs::remove_file(self.root.join(TRIAL))
             .map_err(|error| self.failure("cannot remove a file", &error))?;
+        let room = rustix::fs::statvfs(&self.root).ok();
         Ok(Abilities {
             server: String::new(),
             publish: PublishWay::Rename,
@@ -151,6 +152,8 @@ impl RemoteSink for FolderSink {
             resumes: true,
             refuses_existing: true,
             check: StoreCheck::Nothing,
+            replaces: Some(true),
+            free: room.map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
         })
     }
 

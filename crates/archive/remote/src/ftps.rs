@@ -327,6 +327,8 @@ impl RemoteSink for FtpsSink {
             resumes,
             refuses_existing,
             check: StoreCheck::Nothing,
+            replaces: renames.then_some(!refuses_existing),
+            free: None,
         };
         Ok(self.known.insert(found).clone())
     }

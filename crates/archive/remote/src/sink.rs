@@ -248,6 +248,13 @@ pub struct Abilities {
     pub refuses_existing: bool,
     /// How it checks content; nothing but object stores does.
     pub check: StoreCheck,
+    /// Whether a file that gets its name can take another one's place in one step; none where that
+    /// is not known.
+    #[serde(default)]
+    pub replaces: Option<bool>,
+    /// The bytes that are free there; none where it does not say.
+    #[serde(default)]
+    pub free: Option<u64>,
 }
 
 /// A file in a folder of a destination.

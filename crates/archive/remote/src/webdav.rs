@@ -256,6 +256,8 @@ impl RemoteSink for WebSink {
             resumes: false,
             refuses_existing,
             check: StoreCheck::Nothing,
+            replaces: Some(moved),
+            free: None,
         };
         Ok(self.known.insert(found).clone())
     }

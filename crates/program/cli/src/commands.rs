@@ -35,6 +35,7 @@ mod signals;
 mod stamped;
 mod status;
 mod stream;
+mod subscription;
 mod tune;
 mod why;
 
@@ -63,7 +64,7 @@ pub enum Command {
     ///
     /// Compares the products with what was sent, and measures the transfer.
     Demo(demo::Demo),
-    /// Finds out what a destination of products can do.
+    /// Shows the destinations of products, and finds out what they can do.
     #[command(subcommand)]
     Destination(destination::DestinationCommand),
     /// Serves one folder to `cp` and `sync` of other nodes.
@@ -127,6 +128,9 @@ pub enum Command {
     /// Each frame arrives in time, or an invalid frame takes its place. `skyhaul stream serve` is
     /// the far end.
     Stream(Box<stream::StreamCommand>),
+    /// Says what a subscription takes of earlier products, and delivers them.
+    #[command(subcommand)]
+    Subscription(subscription::SubscriptionCommand),
     /// Mirrors a local folder to a far node, once or continuously.
     Sync(Box<files::mirror::Sync>),
     /// Compares this host's settings with the needs of a line.
@@ -190,6 +194,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Run(command) => run::run(&command),
         Command::Status(command) => status::run(&command, out),
         Command::Stream(command) => stream::run(&command, out),
+        Command::Subscription(command) => subscription::run(&command, out),
         Command::Sync(command) => files::mirror::run(&command, out),
         Command::Tune(command) => tune::run(&command, out),
         Command::Why(command) => why::run(&command, out),

@@ -19,8 +19,8 @@ section! {
     /// mirror or stream uses it. Up to 16 nodes, and 64 other places.
     "[[destination]]" DestinationEntry applies at_once(
         name, to, key, password, host_keys, ca, endpoint, region, profile_file, profile, rate,
-        publish, directory, notices, catch_up_class, catch_up_after
-    ) {
+        connections, publish, directory, notices, catch_up_class, catch_up_after
+    ) checked by DestinationEntry::check {
         /// The name by which subscriptions, commands and status name it, and the consumer's name in
         /// delivery records. A node has the name of its `[[peer]]`; any other place needs one.
         name: Name => optional,
@@ -51,6 +51,9 @@ section! {
         profile: Name => optional,
         /// The most that goes there, of products. Default: no limit.
         rate: Rate => optional,
+        /// How many products go there at a time, each over a connection of its own, 1 to 16. They share
+        /// the `rate`.
+        connections: u32 => "1",
         /// How a file gets its final name at an `sftp://`, `ftps://` or `https://` server: `auto`,
         /// as the server can; `rename`, written under another name and renamed; `direct`, written
         /// under its final name, for servers that forbid renaming.
@@ -170,6 +173,16 @@ impl FromStr for SinceName {
 from_text!(DestinationPlace, PublishName, SinceName);
 
 impl DestinationEntry {
+    fn check(&self) -> Result<(), String> {
+        if (1..=MAX_CONNECTIONS).contains(&self.connections) {
+            return Ok(());
+        }
+        Err(format!(
+            "a destination has {} connections; write 1 to {MAX_CONNECTIONS}",
+            self.connections
+        ))
+    }
+
     /// The name of the peer that it is, if it is one.
     const fn node(&self) -> Option<&Name> {
         match &self.to {
@@ -196,6 +209,7 @@ impl DestinationEntry {
             ("profile_file", self.profile_file.is_some()),
             ("profile", self.profile.is_some()),
             ("rate", self.rate.is_some()),
+            ("connections", self.connections != 1),
             ("publish", self.publish != PublishName::Auto),
             ("directory", self.directory.is_some()),
         ];
@@ -284,6 +298,8 @@ fn peer_of<'a>(
     Ok(peer)
 }
 
+/// Each is a thread; servers refuse more of one user.
+const MAX_CONNECTIONS: u32 = 16;
 /// As many as a spool has.
 const MAX_DESTINATIONS: usize = 16;
 pub(super) const HEADING: &str = "[[destination]]";

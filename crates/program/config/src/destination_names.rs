@@ -48,7 +48,7 @@ impl DestinationNames {
 impl Written {
     /// Reads a name or a list of names.
     fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-        match Self::deserialize(deserializer) {
+        match <Self as serde::Deserialize>::deserialize(deserializer) {
             Ok(Self::One(name)) => Ok(vec![name]),
             Ok(Self::Several(names)) => Ok(names),
             Err(_) => {

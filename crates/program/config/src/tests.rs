@@ -191,7 +191,7 @@ fn destinations_and_listens_name_peers_that_are_there() {
     for (to, what) in [
         ("node:centre-2", "there is no peer `centre-2` for the destination"),
         ("node:station-1", "the destination `station-1` is this node"),
-        ("sftp:x", "`sftp:x` is not a destination"),
+        ("sftp:x", "`sftp:x` is no destination"),
         ("node:a b", "`a b` is not a name"),
     ] {
         let error = told("node:centre-1", to);

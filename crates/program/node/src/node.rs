@@ -252,6 +252,9 @@ impl Parts {
             | StatusRequest::Deliveries(_)
             | StatusRequest::Delivery { .. }
             | StatusRequest::OrderDelivery { .. }
+            | StatusRequest::Outlets
+            | StatusRequest::KeepTrial { .. }
+            | StatusRequest::Backfill(_)
             | StatusRequest::Items { .. } => match &self.centre {
                 Some(shared) => centre::answer(shared, request),
                 None => refused(

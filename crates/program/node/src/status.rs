@@ -22,8 +22,9 @@ mod whole;
 
 pub use blocks::{BlocksStatus, ProgramShown};
 pub use delivery::{
-    CataloguePage, DeliveryAction, DeliveryEvent, DeliveryFilter, DeliveryPage, DeliveryReport,
-    DeliveryStatus, DestinationTrial,
+    BackfillAction, BackfillPage, BackfillRequest, BackfillShare, CataloguePage, DeliveryAction,
+    DeliveryEvent, DeliveryFilter, DeliveryPage, DeliveryReport, DeliveryStatus, DestinationTrial,
+    OutletStatus,
 };
 pub use folders::{FolderState, FolderStatus};
 pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
@@ -46,7 +47,8 @@ pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
-    StatusServer, ask, ask_again, ask_deliveries, ask_delivery, ask_gaps, ask_items, order,
+    StatusServer, ask, ask_again, ask_backfill, ask_deliveries, ask_delivery, ask_gaps, ask_items,
+    ask_outlets, order,
 };
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};

@@ -11,7 +11,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
-use skyhaul_dispatch::sips::{Terms, write_record};
+use skyhaul_dispatch::sips::{FileType, Terms, write_record};
 use skyhaul_dispatch::{Checksum, DeliveredFile, DeliveryRecord};
 use skyhaul_units::{ByteCount, Duration, Utc};
 

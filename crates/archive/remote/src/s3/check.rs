@@ -143,6 +143,8 @@ pub fn trial(store: &mut Store) -> Result<Abilities, DeliveryFailure> {
         resumes: true,
         refuses_existing,
         check,
+        replaces: Some(true),
+        free: None,
     })
 }
 

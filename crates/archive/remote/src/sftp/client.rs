@@ -13,7 +13,7 @@ use crate::sink::{
 };
 use crate::source::{PIECE, PublishedSource};
 use russh_sftp::client::error::Error;
-use russh_sftp::extensions::FSYNC;
+use russh_sftp::extensions::{FSYNC, STATVFS};
 use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
 use skyhaul_dispatch::{DeliveryFailure, FailureKind, Proof};
 use skyhaul_units::ByteCount;
@@ -120,6 +120,11 @@ impl SftpClient {
             refuses_existing = self.session().raw.rename(&part, &whole).await.is_err();
         }
         let session = self.session();
+        let there = if renames { &whole } else { &part };
+        let room = match session.extensions.contains_key(STATVFS) {
+            true => session.raw.statvfs(there).await.ok(),
+            false => None,
+        };
         session.raw.remove(&part).await.ok();
         session.raw.remove(&whole).await.ok();
         let abilities = Abilities {
@@ -129,6 +134,8 @@ impl SftpClient {
             resumes,
             refuses_existing,
             check: StoreCheck::Nothing,
+            replaces: Some(renames && session.extensions.contains_key(POSIX_RENAME)),
+            free: room.map(|room| room.blocks_avail.saturating_mul(room.fragment_size)),
         };
         Ok(self.known.insert(abilities).clone())
     }

@@ -70,6 +70,8 @@ fn sink(dir: &Path, port: u16) -> Box<dyn RemoteSink> {
         resumes: true,
         refuses_existing: true,
         check: StoreCheck::Crc64,
+        replaces: None,
+        free: None,
     };
     let place: RemotePlace = "s3://bucket/in".parse().unwrap();
     open(&place, &access, Some(&known)).unwrap()

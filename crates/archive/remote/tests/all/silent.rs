@@ -85,6 +85,8 @@ fn a_server_that_stops_reading_in_mid_file_is_given_up_and_a_caller_may_stop_bef
         resumes: true,
         refuses_existing: true,
         check: skyhaul_remote::StoreCheck::Crc64,
+        replaces: None,
+        free: None,
     };
     let place: RemotePlace = "s3://bucket/in".parse().unwrap();
     let mut sink = open(&place, &access(dir.path(), port), Some(&known)).unwrap();

@@ -37,6 +37,7 @@ mod live;
 mod log;
 mod nodes;
 mod one_way;
+mod outlets;
 mod packets;
 mod pair;
 mod pauses;

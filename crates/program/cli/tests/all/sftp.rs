@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A server of the user who runs the test. It ends with the test.
-struct Sshd {
+pub struct Sshd {
     dir: tempfile::TempDir,
     process: Running,
     port: u16,
@@ -29,7 +29,7 @@ struct Sshd {
 
 impl Sshd {
     /// Where OpenSSH is not installed, the test is skipped.
-    fn start() -> Option<Self> {
+    pub fn start() -> Option<Self> {
         let program = PathBuf::from("/usr/sbin/sshd");
         if !program.exists() {
             eprintln!("SKIPPED: sshd is not installed");
@@ -69,21 +69,31 @@ impl Sshd {
         process
     }
 
-    /// The tables of a consumer there.
-    fn table(&self) -> String {
+    /// The destination of this name, in the folder `in` there.
+    pub fn destination(&self, name: &str, keys: &str) -> String {
         let (path, user) = (self.dir.path().display(), printed_by("id", &["-un"]));
         let public = self.dir.path().join("host.pub");
         let key = printed_by("ssh-keygen", &["-l", "-f", public.to_str().unwrap()]);
         let key = key.split_whitespace().nth(1).unwrap();
         format!(
-            "[[destination]]\nname = \"lance\"\nto = \"sftp://{}@127.0.0.1:{}{path}/in\"\nkey = \
-             \"{path}/user\"\nhost_keys = [\"{key}\"]\ndirectory = \"/in\"\n[[subscription]]\nof \
-             = \"products\"\nname = \"all\"\nto = \"lance\"\nrecord = \
-             \"sips\"\n[subscription.answer]\nwithin = \"1 d\"\n[subscription.retry]\nfirst = \"1 \
-             s\"\nmost = \"2 s\"\n",
+            "[[destination]]\nname = \"{name}\"\nto = \"sftp://{}@127.0.0.1:{}{path}/in\"\nkey = \
+             \"{path}/user\"\nhost_keys = [\"{key}\"]\ndirectory = \"/in\"\n{keys}",
             user.trim(),
             self.port
         )
+    }
+
+    /// The folder `in`.
+    pub fn folder(&self) -> PathBuf {
+        self.dir.path().join("in")
+    }
+
+    /// The tables of a consumer there.
+    fn tables(&self) -> String {
+        self.destination("lance", "")
+            + "[[subscription]]\nof = \"products\"\nname = \"all\"\nto = \"lance\"\nrecord = \
+               \"sips\"\n[subscription.answer]\nwithin = \"1 d\"\n[subscription.retry]\nfirst = \"1 \
+               s\"\nmost = \"2 s\"\n"
     }
 
     /// The files there, by name.
@@ -136,7 +146,7 @@ fn products_are_at_an_sftp_server_once_although_both_ends_are_killed() {
     let Some(mut sshd) = Sshd::start() else { return };
     // The server is away while the products are made, and comes back.
     sshd.process.kill();
-    let mut site = Site::with(&sshd.table());
+    let mut site = Site::with(&sshd.tables());
     let test =
         |name| run(&["destination", "test", name, "--config", "centre.toml"], site.folder());
     assert_refused(&test("x"), 2, &["there is no destination `x` of products"]);

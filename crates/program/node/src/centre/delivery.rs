@@ -5,6 +5,7 @@
 //! threads of its own ([`worker`]), which share its queue ([`outlet`]). One thread starts and ends
 //! them as the configuration says, and watches deadlines ([`threads`]).
 
+mod backfill;
 mod digest;
 mod ledger;
 mod named;

@@ -1,8 +1,10 @@
 //! The status of deliveries.
 
 use serde::{Deserialize, Serialize};
+use skyhaul_config::ConfigTime;
 use skyhaul_dispatch::{DeliveryOrder, DeliveryState, Proof};
 use skyhaul_remote::Abilities;
+use std::collections::BTreeMap;
 
 /// A product on its way to a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,6 +98,108 @@ pub struct DestinationTrial {
     pub at: String,
     /// What it can do.
     pub found: Abilities,
+}
+
+/// A destination of products.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutletStatus {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub place: String,
+    /// The subscriptions to it.
+    pub subscriptions: Vec<String>,
+    /// How many deliveries to it are in each state.
+    pub deliveries: BTreeMap<String, u64>,
+    /// The last trial there; none where it was not tried yet, or is elsewhere now.
+    pub trial: Option<DestinationTrial>,
+}
+
+/// Which products are looked at that were published before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackfillRequest {
+    /// Those that this subscription takes.
+    pub subscription: String,
+    /// Published from then on.
+    pub from: ConfigTime,
+    /// And before then.
+    pub to: ConfigTime,
+    /// Behind this place, from the page before.
+    pub after: Option<String>,
+    /// What is done about those without a delivery.
+    pub action: BackfillAction,
+}
+
+/// Products that a subscription takes of those that were published before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackfillPage {
+    /// How many it takes.
+    pub items: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The newest of them.
+    pub names: Vec<String>,
+    /// What each destination has of them.
+    pub destinations: Vec<BackfillShare>,
+    /// The `after` of the next page; none behind the last one.
+    pub next: Option<String>,
+}
+
+/// What a destination has of the products that a subscription takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackfillShare {
+    /// The destination.
+    pub destination: String,
+    /// Products that it has.
+    pub there: u64,
+    /// Products whose delivery has begun, or ended without being there.
+    pub begun: u64,
+    /// Products without a delivery.
+    pub missing: u64,
+    /// The bytes of those.
+    pub missing_bytes: u64,
+}
+
+/// What is done about products without a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackfillAction {
+    /// They are counted.
+    Count,
+    /// Their deliveries begin.
+    Begin,
+}
+
+impl BackfillShare {
+    /// Nothing, at a destination.
+    pub fn of(destination: &str) -> Self {
+        Self { destination: destination.to_owned(), ..Self::default() }
+    }
+}
+
+impl BackfillPage {
+    /// Adds the next page.
+    pub fn extend(&mut self, next: Self) {
+        self.items += next.items;
+        self.bytes += next.bytes;
+        if self.names.is_empty() {
+            self.names = next.names;
+        }
+        for share in next.destinations {
+            let known =
+                self.destinations.iter_mut().find(|one| one.destination == share.destination);
+            match known {
+                Some(known) => {
+                    known.there += share.there;
+                    known.begun += share.begun;
+                    known.missing += share.missing;
+                    known.missing_bytes += share.missing_bytes;
+                }
+                None => self.destinations.push(share),
+            }
+        }
+        self.next = next.next;
+    }
 }
 
 /// What an operator wants of a delivery.

@@ -1,8 +1,8 @@
 //! What may be asked of a running node over its local socket: one line of JSON each way.
 
 use super::{
-    CataloguePage, DeliveryAction, DeliveryFilter, DeliveryPage, DeliveryReport, GapFilter,
-    GapReport, GapsAsked, NodeStatus,
+    BackfillPage, BackfillRequest, CataloguePage, DeliveryAction, DeliveryFilter, DeliveryPage,
+    DeliveryReport, DestinationTrial, GapFilter, GapReport, GapsAsked, NodeStatus, OutletStatus,
 };
 use crate::fault::{Fault, Responsible};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,17 @@ pub enum StatusRequest {
         /// What to do.
         action: DeliveryAction,
     },
+    /// The destinations of products.
+    Outlets,
+    /// Keep what a trial of a destination found.
+    KeepTrial {
+        /// The destination.
+        name: String,
+        /// The trial.
+        trial: DestinationTrial,
+    },
+    /// Products that were published before, of which a subscription takes some.
+    Backfill(BackfillRequest),
     /// Items of the catalogue, newest first.
     Items {
         /// A filter as CQL2 text; left out: all.
@@ -131,6 +142,10 @@ pub enum StatusReply {
     Deliveries(Box<DeliveryPage>),
     /// To [`StatusRequest::Delivery`].
     Delivery(Box<DeliveryReport>),
+    /// To [`StatusRequest::Outlets`].
+    Outlets(Vec<OutletStatus>),
+    /// To [`StatusRequest::Backfill`].
+    Backfill(Box<BackfillPage>),
     /// To [`StatusRequest::Items`].
     Items(Box<CataloguePage>),
     /// To an order.

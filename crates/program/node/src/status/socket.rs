@@ -2,8 +2,8 @@
 //! line of JSON back.
 
 use super::{
-    CataloguePage, DeliveryFilter, DeliveryPage, DeliveryReport, GapFilter, GapReport, GapsAsked,
-    NodeStatus, OrderResult, StatusReply, StatusRequest,
+    BackfillPage, BackfillRequest, CataloguePage, DeliveryFilter, DeliveryPage, DeliveryReport,
+    GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult, OutletStatus, StatusReply, StatusRequest,
 };
 use crate::fault::Fault;
 use std::fs::Permissions;
@@ -192,6 +192,23 @@ pub fn ask_items(
     limit: usize,
 ) -> Result<CataloguePage, Fault> {
     of_centre(path, &StatusRequest::Items { filter, after, limit })
+}
+
+/// Asks the node whose status socket is at `path` for its destinations of products.
+///
+/// # Errors
+/// No node answers there, or it receives nothing.
+pub fn ask_outlets(path: &Path) -> Result<Vec<OutletStatus>, Fault> {
+    of_centre(path, &StatusRequest::Outlets)
+}
+
+/// Asks the node whose status socket is at `path` for a page of products that were published
+/// before.
+///
+/// # Errors
+/// No node answers there, or it has no such subscription.
+pub fn ask_backfill(path: &Path, request: BackfillRequest) -> Result<BackfillPage, Fault> {
+    of_centre(path, &StatusRequest::Backfill(request))
 }
 
 fn of_centre<T: serde::de::DeserializeOwned>(

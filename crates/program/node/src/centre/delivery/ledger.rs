@@ -276,7 +276,7 @@ pub fn offers(
         subscription: subscription.name.to_string(),
         destination: String::new(),
         versions: entry.versions.rule(),
-        deadline: entry.deadline.map(|deadline| item.published + deadline),
+        deadline: entry.deadline.map(|deadline| now + deadline),
         begin: entry.patience.filter(|_| !is_whole).map(|patience| now + patience),
     };
     let to = subscription.to.iter();

@@ -1,14 +1,18 @@
 //! What operators ask of the catalogue and of deliveries, and order.
 
+use super::backfill::Backfill;
 use super::ledger::{DeliveryLedger, shown};
 use crate::centre::shared::CentreShared;
 use crate::fault::Fault;
 use crate::status::{
-    CataloguePage, DeliveryAction, DeliveryEvent, DeliveryFilter, DeliveryPage, DeliveryReport,
-    StatusReply, StatusRequest,
+    BackfillPage, BackfillRequest, CataloguePage, DeliveryAction, DeliveryEvent, DeliveryFilter,
+    DeliveryPage, DeliveryReport, DestinationTrial, OutletStatus, StatusReply, StatusRequest,
 };
 use skyhaul_catalogue::{Filter, stac_item};
-use skyhaul_catalogue_io::{CatalogueError, DeliveryQuery, ItemQuery, PageToken};
+use skyhaul_catalogue_io::{
+    CatalogueError, CatalogueReader, DeliveryQuery, ItemQuery, PageToken,
+};
+use skyhaul_config::ProductDestination;
 use skyhaul_dispatch::{DeliveryInput, DeliveryOutput};
 use skyhaul_units::Utc;
 use std::path::Path;
@@ -24,6 +28,9 @@ pub const fn is_for_deliveries(request: &StatusRequest) -> bool {
         StatusRequest::Deliveries(_)
             | StatusRequest::Delivery { .. }
             | StatusRequest::OrderDelivery { .. }
+            | StatusRequest::Outlets
+            | StatusRequest::KeepTrial { .. }
+            | StatusRequest::Backfill(_)
             | StatusRequest::Items { .. }
     )
 }
@@ -42,6 +49,12 @@ pub fn answer(shared: &CentreShared, request: StatusRequest) -> StatusReply {
         StatusRequest::OrderDelivery { id, action } => {
             order(ledger, id, action, now).map(|said| StatusReply::Answer(Ok(said).into()))
         }
+        StatusRequest::Outlets => outlets(ledger).map(StatusReply::Outlets),
+        StatusRequest::KeepTrial { name, trial } => {
+            keep_trial(ledger, &name, &trial).map(|said| StatusReply::Answer(Ok(said).into()))
+        }
+        StatusRequest::Backfill(request) => backfill(ledger, &request, now)
+            .map(|page| StatusReply::Backfill(Box::new(page))),
         StatusRequest::Items { filter, after, limit } => {
             let query = query(filter.as_deref(), after.as_deref(), limit);
             query.and_then(|query| {
@@ -134,13 +147,78 @@ fn query(filter: Option<&str>, after: Option<&str>, limit: usize) -> Result<Item
             })
         })
         .transpose()?;
-    let after = after
-        .map(|text| {
-            text.parse::<PageToken>()
-                .map_err(|error| wrong(error, "--after", "give what the page before ended with"))
-        })
-        .transpose()?;
+    let after = place_of(after)?;
     Ok(ItemQuery { filter, after, limit: limit.clamp(1, PAGE_MAX) })
+}
+
+/// Where a page begins.
+fn place_of(after: Option<&str>) -> Result<Option<PageToken>, Fault> {
+    let help = "give what the page before ended with";
+    let token = |text: &str| text.parse::<PageToken>();
+    after
+        .map(token)
+        .transpose()
+        .map_err(|error| Fault::configuration(error, "--after", help))
+}
+
+/// The destinations of products.
+fn outlets(ledger: &DeliveryLedger) -> Result<Vec<OutletStatus>, Fault> {
+    let outlets = ledger.outlets();
+    let counts = ledger.ask(CatalogueReader::counts).map_err(failed)?;
+    let shown = |destination: &ProductDestination| {
+        let name = destination.name.as_str();
+        let place = destination.place.to_string();
+        let its = counts.iter().filter(|count| count.destination == name);
+        let subscriptions = outlets.subscriptions_to(&destination.name);
+        OutletStatus {
+            name: name.to_owned(),
+            subscriptions: subscriptions.iter().map(|one| one.name.to_string()).collect(),
+            deliveries: its.map(|it| (it.state.name().to_owned(), it.count)).collect(),
+            trial: ledger.trial(name).filter(|trial| trial.place == place),
+            place,
+        }
+    };
+    Ok(outlets.destinations.iter().map(shown).collect())
+}
+
+fn keep_trial(
+    ledger: &DeliveryLedger,
+    name: &str,
+    trial: &DestinationTrial,
+) -> Result<String, Fault> {
+    let outlets = ledger.outlets();
+    let is_it = |one: &&ProductDestination| {
+        one.name.as_str() == name && one.place.to_string() == trial.place
+    };
+    if !outlets.destinations.iter().any(|one| is_it(&one)) {
+        let what = format!("the node has no destination `{name}` in {}", trial.place);
+        let help = "reload the node, its file has changed: systemctl reload, or SIGHUP";
+        return Err(Fault::configuration(what, "the node", help));
+    }
+    ledger.keep_trial(name, trial);
+    Ok(format!("kept what {name} can do"))
+}
+
+fn backfill(
+    ledger: &DeliveryLedger,
+    request: &BackfillRequest,
+    now: Utc,
+) -> Result<BackfillPage, Fault> {
+    let BackfillRequest { subscription: name, from, to, after, action } = request;
+    let outlets = ledger.outlets();
+    let Some(subscription) = outlets.subscription(name) else {
+        let what = format!("the node has no subscription `{name}` to products");
+        let known: Vec<&str> = outlets.subscriptions.iter().map(|one| one.name.as_str()).collect();
+        let help = match &known[..] {
+            [] => "add a [[subscription]] with of = \"products\"".to_owned(),
+            known => format!("name one of {}", known.join(", ")),
+        };
+        return Err(Fault::configuration(what, "the node", help));
+    };
+    let after = place_of(after.as_deref())?;
+    let (from, to, action) = (from.utc(), to.utc(), *action);
+    let look = Backfill { subscription, from, to, action, now };
+    ledger.ask(|reader| look.page(ledger, reader, after)).map_err(failed)
 }
 
 fn search(

@@ -58,7 +58,7 @@ impl Outlet {
         subscriptions: Vec<ProductSubscription>,
     ) -> Self {
         let lanes = subscriptions.iter().map(ProductSubscription::lane).collect();
-        let queue = DestinationQueue::new(lanes, 1);
+        let queue = DestinationQueue::new(lanes, destination.entry.connections as usize);
         let (timeouts, look, heard) = (BTreeMap::new(), Instant::ZERO, Ok(()));
         let state = OutletState { queue, is_loaded: false, timeouts, look, heard };
         let access = destination.access();

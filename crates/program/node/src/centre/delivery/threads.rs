@@ -1,10 +1,12 @@
 //! The threads of destinations: they begin and end as the configuration says; and deadlines are
 //! watched, also where all threads of a destination hang.
 
+use super::backfill::Backfill;
 use super::outlet::Outlet;
 use super::worker::{OutletWorker, alarm, refused};
 use crate::centre::shared::CentreShared;
 use crate::services;
+use crate::status::BackfillAction;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow};
 use skyhaul_config::{Name, ProductDestination, ProductOutlets, ProductSubscription};
 use skyhaul_net::Clock;
@@ -24,6 +26,8 @@ pub struct DeliveryThreads {
     /// Folders that were made, or there, before: one that is missing later may not be mounted.
     made: BTreeSet<PathBuf>,
     reader: Option<CatalogueReader>,
+    /// Subscriptions whose earlier products were looked at.
+    caught_up: Vec<ProductSubscription>,
     /// When deadlines are looked at next.
     look: Instant,
 }
@@ -48,7 +52,7 @@ impl DeliveryThreads {
         let outlets = shared.deliveries().outlets();
         let folders = outlets.destinations.iter().filter_map(ProductDestination::folder);
         let made = folders.map(Path::to_owned).collect();
-        Self { shared, clock, node, running, made, reader: None, look }
+        Self { shared, clock, node, running, made, reader: None, caught_up: Vec::new(), look }
     }
 
     /// Runs until the node stops.
@@ -56,6 +60,9 @@ impl DeliveryThreads {
         while !self.shared.shutdown.is_requested() {
             let outlets = self.shared.deliveries().outlets();
             self.follow(&outlets);
+            if let Err(error) = self.catch_up(&outlets) {
+                tracing::warn!("earlier products are not looked at, retrying: {error}");
+            }
             if self.clock.now() >= self.look {
                 self.look = self.clock.now() + LATE_LOOK;
                 if let Err(error) = self.watch(&outlets) {
@@ -90,7 +97,9 @@ impl DeliveryThreads {
             let is_over = running.threads.iter().all(JoinHandle::is_finished);
             if is_over {
                 let subjects = [alarm(name.as_str()), refused(name.as_str()), late(name)];
-                subjects.iter().for_each(|subject| drop(alarms.clear(subject)));
+                for subject in subjects {
+                    alarms.clear(&subject);
+                }
             }
             !is_over
         });
@@ -109,21 +118,50 @@ impl DeliveryThreads {
         let outlet =
             Outlet::new(self.shared.clone(), self.clock, self.node.clone(), destination, of);
         let outlet = Arc::new(outlet);
-        let worker = OutletWorker::new(outlet.clone());
-        let begun = services::thread("delivery", move || {
-            // Where the folder cannot be made, the worker says that it is missing.
-            let made = folder.as_deref().map(services::make_folder);
-            if let Some(Err(fault)) = made {
-                tracing::warn!("{fault}");
+        let mut threads = Vec::new();
+        for _ in 0..outlet.destination.entry.connections {
+            let (worker, folder) = (OutletWorker::new(outlet.clone()), folder.clone());
+            let begun = services::thread("delivery", move || {
+                // Where the folder cannot be made, the worker says that it is missing.
+                let made = folder.as_deref().map(services::make_folder);
+                if let Some(Err(fault)) = made {
+                    tracing::warn!("{fault}");
+                }
+                worker.run();
+            });
+            match begun {
+                Ok(thread) => threads.push(thread),
+                // Those that have begun do the work of all; without one it is tried again.
+                Err(fault) => tracing::warn!("{}: {fault}", outlet.name()),
             }
-            worker.run();
-        });
-        match begun {
-            Ok(thread) => {
-                self.running.insert(name, Running { outlet, threads: vec![thread] });
-            }
-            Err(fault) => self.shared.alarms.raise(&alarm(name.as_str()), &fault.to_string()),
         }
+        if !threads.is_empty() {
+            self.running.insert(name, Running { outlet, threads });
+        }
+    }
+
+    /// Begins the deliveries of products that were published before a subscription, once in each run
+    /// and after each change of it. What has a delivery already keeps it.
+    fn catch_up(&mut self, outlets: &ProductOutlets) -> Result<(), CatalogueError> {
+        self.caught_up.retain(|one| outlets.subscriptions.contains(one));
+        let new = |one: &&ProductSubscription| !self.caught_up.contains(one);
+        let Some(subscription) = outlets.subscriptions.iter().find(new) else { return Ok(()) };
+        if let Some(since) = subscription.entry.since {
+            let (from, now) = (since.utc(), self.clock.utc());
+            let action = BackfillAction::Begin;
+            let look = Backfill { subscription, from, to: now, action, now };
+            let reader = self.shared.deliveries().reader()?;
+            let mut after = None;
+            loop {
+                let page = look.page(self.shared.deliveries(), &reader, after)?;
+                after = page.next.and_then(|next| next.parse().ok());
+                if after.is_none() || self.shared.shutdown.is_requested() {
+                    break;
+                }
+            }
+        }
+        self.caught_up.push(subscription.clone());
+        Ok(())
     }
 
     /// Raises an alarm for each destination that breaks the promise of a subscription, and clears

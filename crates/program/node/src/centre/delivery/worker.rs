@@ -48,7 +48,7 @@ impl OutletWorker {
             let turned = self.turn(&mut reader);
             match turned.err().or_else(|| self.outlet.trouble()) {
                 Some(reason) => alarms.raise(&alarm, &reason),
-                None => drop(alarms.clear(&alarm)),
+                None => _ = alarms.clear(&alarm),
             }
             self.outlet.shared.shutdown.pause(LOOK);
         }

@@ -1,0 +1,352 @@
+//! Products at many destinations: each once, whatever dies; one that hangs delays no other; and
+//! destinations and subscriptions that come, change and go while the node runs.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+use crate::sftp::Sshd;
+use crate::support::patience::until;
+use crate::support::process::{printed, run};
+use crate::support::recordings::sha256;
+use crate::support::refusal::assert_refused;
+use crate::support::site::Site;
+use rustix::process::Signal;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use skyhaul_catalogue::{Item, ItemFile, ItemForm, ItemState};
+use skyhaul_catalogue_io::Catalogue;
+use skyhaul_units::Utc;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+/// Whether everything is tested: `make test-all` sets `SKYHAUL_RUNG=all`.
+#[allow(clippy::disallowed_methods, reason = "a test reads how much is tested")]
+fn is_all() -> bool {
+    std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all")
+}
+
+/// Puts products into the catalogue of a site, as if it had published them: two files each.
+fn publish(site: &Site, numbers: core::ops::Range<u32>, version: u32) {
+    let catalogue = Catalogue::open(&site.folder().join("state/catalogue.db")).unwrap();
+    for number in numbers {
+        let file = |suffix: &str, size: usize, is_metadata| {
+            let name = format!("P{number:07}V{version}.{suffix}");
+            let content: Vec<u8> =
+                (0..size).map(|at| (at as u32 ^ number ^ (version << 4)) as u8).collect();
+            fs::write(site.folder().join("products").join(&name), &content).unwrap();
+            let (sha256, size) = (Sha256::digest(&content).into(), size as u64);
+            ItemFile { name, size, sha256, md5: None, cksum: None, is_metadata }
+        };
+        let item = Item {
+            name: format!("product-{number}"),
+            version,
+            form: ItemForm::Session,
+            mission: if number.is_multiple_of(2) { "aqua" } else { "terra" }.to_owned(),
+            product: "modis".to_owned(),
+            stations: vec!["s".to_owned()],
+            apids: vec![64],
+            start: None,
+            end: None,
+            published: Utc::from_micros(1_790_000_000_000_000 + i64::from(number)),
+            packets: 1,
+            missing: 0,
+            state: ItemState::Present,
+            files: vec![file("PDS", 3_000 + number as usize % 70_000, false), file("CR", 200, true)],
+        };
+        catalogue.publish(item, Vec::new(), Utc::from_micros(1_790_000_000_000_000)).unwrap();
+    }
+}
+
+fn destination(name: &str, keys: &str) -> String {
+    format!("[[destination]]\nname = \"{name}\"\nto = \"folder:out/{name}\"\n{keys}")
+}
+
+fn subscription(name: &str, keys: &str) -> String {
+    format!(
+        "[[subscription]]\nof = \"products\"\nname = \"{name}\"\n{keys}[subscription.retry]\nfirst \
+         = \"1 s\"\nmost = \"2 s\"\n"
+    )
+}
+
+/// Has a subscription deliver all that was published before.
+fn backfill(site: &Site, name: &str) -> Value {
+    let from = "1970-01-01T00:00:00Z";
+    let order =
+        ["subscription", "backfill", name, "--from", from, "--config", "centre.toml", "--json"];
+    serde_json::from_str(&printed(&order, site.folder())).unwrap()
+}
+
+fn deliveries(site: &Site, arguments: &[&str]) -> Vec<Value> {
+    let order = [
+        &["deliveries", "list", "--limit", "10000", "--config", "centre.toml", "--json"],
+        arguments,
+    ]
+    .concat();
+    let page: Value = serde_json::from_str(&printed(&order, site.folder())).unwrap();
+    page["deliveries"].as_array().unwrap().clone()
+}
+
+/// The files of a folder by name, without those that are not visible.
+fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return BTreeMap::new() };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file());
+    let named = |path: PathBuf| (path.file_name().unwrap().to_str().unwrap().to_owned(), path);
+    paths.map(named).filter(|(name, _)| !name.starts_with('.')).collect()
+}
+
+/// Nothing that is visible is in part.
+fn assert_whole(products: &BTreeMap<String, PathBuf>, folder: &Path) -> usize {
+    let there = files(folder);
+    for (name, path) in there.iter().filter(|(name, _)| products.contains_key(*name)) {
+        let (own, far) = (products[name].metadata().unwrap().len(), path.metadata().unwrap().len());
+        assert_eq!(own, far, "{name} in {} is whole", folder.display());
+    }
+    there.len()
+}
+
+#[test]
+fn each_product_is_at_24_customers_once_whatever_dies() {
+    let (count, kills) = if is_all() { (1_000, 5) } else { (12, 2) };
+    let sshd = Sshd::start();
+    let mut tables = String::new();
+    let mut places: Vec<(String, PathBuf)> = Vec::new();
+    for customer in 0..24 {
+        let (name, keys) =
+            (format!("c{customer}"), format!("connections = {}\n", customer % 4 + 1));
+        match &sshd {
+            // Four share a server, each in a folder of its own.
+            Some(sshd) if customer < 4 => {
+                tables.push_str(&sshd.destination(&name, &keys));
+                tables.push_str(&subscription(
+                    &format!("{name}-all"),
+                    &format!("to = \"{name}\"\ninto = \"{name}\"\n"),
+                ));
+                places.push((name.clone(), sshd.folder().join(&name)));
+            }
+            _ => {
+                tables.push_str(&destination(&name, &keys));
+                places.push((name, PathBuf::new()));
+            }
+        }
+    }
+    let folders: Vec<&str> = places
+        .iter()
+        .filter(|(_, path)| path.as_os_str().is_empty())
+        .map(|(name, _)| &name[..])
+        .collect();
+    tables.push_str(&subscription("folders", &format!("to = {folders:?}\nrecord = \"sips\"\n")));
+    let mut site = Site::with(&tables);
+    for (name, path) in places.iter_mut().filter(|(_, path)| path.as_os_str().is_empty()) {
+        *path = site.folder().join("out").join(name);
+    }
+    publish(&site, 0..count, 1);
+    let products = files(&site.folder().join("products"));
+    let mut begun = 0;
+    for name in ["folders", "c0-all", "c1-all", "c2-all", "c3-all"] {
+        if name == "folders" || sshd.is_some() {
+            let page = backfill(&site, name);
+            assert_eq!(page["items"], count);
+            begun += page["destinations"].as_array().unwrap().len() * count as usize;
+        }
+    }
+    assert_eq!(begun, 24 * count as usize);
+    // Two files of each product, and at folders a record and its signal.
+    let there = || places.iter().map(|(_, path)| assert_whole(&products, path)).sum::<usize>();
+    let all = (places.len() * 2 + folders.len() * 2) * count as usize;
+    for kill in 1..=kills {
+        until(|| (there() >= all * kill / (kills + 2)).then_some(()), || format!("{}", there()));
+        site.kill_centre();
+        there();
+        site.start_centre();
+    }
+    until(|| (there() == all).then_some(()), || format!("{} of {all}", there()));
+    for (name, path) in &places {
+        let is_open = |state: &str| !deliveries_in(&site, name, state).is_empty();
+        until(
+            || (!["waiting", "sending", "placed"].into_iter().any(&is_open)).then_some(()),
+            || format!("{name}: {:?}", deliveries(&site, &["--destination", name]).first()),
+        );
+        let its = deliveries_in(&site, name, "accepted");
+        assert_eq!(its.len(), count as usize, "{name}");
+        assert!(its.iter().all(|one| one["attempts"] == 1), "{name}: each once");
+        for (file, own) in &products {
+            let far = fs::read(path.join(file)).unwrap();
+            assert_eq!(sha256(&far), sha256(&fs::read(own).unwrap()), "{file} at {name}");
+        }
+        let hidden = fs::read_dir(path).unwrap().filter_map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            name.starts_with('.').then_some(name)
+        });
+        assert_eq!(hidden.collect::<Vec<_>>(), Vec::<String>::new(), "{name}: no part is left");
+    }
+}
+
+fn deliveries_in(site: &Site, destination: &str, state: &str) -> Vec<Value> {
+    deliveries(site, &["--destination", destination, "--state", state])
+}
+
+/// A server that takes connections and never says a word.
+fn silent() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+/// A store that answers 503 to everything, until the test ends.
+fn overloaded() -> u16 {
+    let (listener, port) = silent();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut request = [0; 4_096];
+            let _ = stream.read(&mut request);
+            let _ = stream.write_all(
+                b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            );
+        }
+    });
+    port
+}
+
+#[test]
+fn destinations_that_hang_or_refuse_delay_no_other() {
+    let (_listener, hung) = silent();
+    let busy = overloaded();
+    let keys = tempfile::tempdir().unwrap();
+    let credentials = keys.path().join("credentials");
+    fs::write(&credentials, "[default]\naws_access_key_id = a\naws_secret_access_key = b\n")
+        .unwrap();
+    fs::write(keys.path().join("password"), "secret\n").unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    for name in ["credentials", "password"] {
+        let mode = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(keys.path().join(name), mode).unwrap();
+    }
+    let tables = [
+        destination("near", ""),
+        format!(
+            "[[destination]]\nname = \"hung\"\nto = \"sftp://a@127.0.0.1:{hung}/in\"\npassword = \
+             \"{}\"\nhost_keys = [\"SHA256:{}\"]\n",
+            keys.path().join("password").display(),
+            "a".repeat(43)
+        ),
+        format!(
+            "[[destination]]\nname = \"busy\"\nto = \"s3://bucket/in\"\nendpoint = \
+             \"http://127.0.0.1:{busy}\"\nprofile_file = \"{}\"\n",
+            credentials.display()
+        ),
+        subscription("all", "deadline = \"1 s\"\n"),
+    ];
+    let site = Site::with(&tables.concat());
+    publish(&site, 0..20, 1);
+    backfill(&site, "all");
+    until(
+        || (deliveries_in(&site, "near", "accepted").len() == 20).then_some(()),
+        || format!("{:?}", deliveries(&site, &["--destination", "near"])),
+    );
+    for name in ["hung", "busy"] {
+        assert_eq!(deliveries_in(&site, name, "accepted").len(), 0, "{name}");
+    }
+    // They are over their deadline: an alarm, and shown; nothing is dropped.
+    let alarm = |part: &str| {
+        site.centre_until(|status| {
+            let alarms = status["alarms"].as_array()?;
+            let alarms = alarms.iter().filter_map(Value::as_str);
+            alarms.into_iter().find(|alarm| alarm.contains(part)).map(str::to_owned)
+        })
+    };
+    alarm("products are late at hung: delivery");
+    alarm("products are late at busy: delivery");
+    alarm("products cannot be delivered to busy, retrying");
+    let late = deliveries(&site, &["--destination", "busy"]);
+    assert_eq!(late.len(), 20);
+    assert!(late.iter().all(|one| one["is_late"] == true), "{late:?}");
+}
+
+#[test]
+fn destinations_and_subscriptions_come_change_and_go_while_the_node_runs() {
+    let site = Site::with(&[destination("a", ""), subscription("all", "")].concat());
+    let file = site.folder().join("centre.toml");
+    let base = fs::read_to_string(&file).unwrap();
+    let own = base.find("[[destination]]").unwrap();
+    let reload = |tables: &[String]| {
+        fs::write(&file, base[..own].to_owned() + &tables.concat()).unwrap();
+        site.centre.signal(Signal::HUP);
+    };
+    publish(&site, 0..4, 1);
+    let out = |name: &str| site.folder().join("out").join(name);
+    // A subscription that comes later gets what was published before, as far as it takes it.
+    let only = "since = \"1970-01-01T00:00:00Z\"\nfilter = \"mission = 'aqua'\"\nto = \"b\"\n";
+    let a = [destination("a", ""), subscription("all", "to = \"a\"\n")].concat();
+    reload(&[a.clone(), destination("b", ""), subscription("aqua", only)]);
+    until(|| (files(&out("b")).len() == 4).then_some(()), || format!("{:?}", files(&out("b"))));
+    assert!(files(&out("a")).is_empty(), "it has no `since`");
+    let test = ["subscription", "test", "all", "--config", "centre.toml"];
+    let said = printed(&test, site.folder());
+    assert!(said.starts_with("all takes 4 products, "), "{said}");
+    assert!(said.contains("a: 0 are there, 0 have a delivery, 4 have no delivery"), "{said}");
+    let dry = ["subscription", "backfill", "all", "--from", "2026-09-01T00:00:00Z", "--dry-run"];
+    let dry = [&dry[..], &["--config", "centre.toml"]].concat();
+    assert!(printed(&dry, site.folder()).contains("4 would begin"));
+    assert!(deliveries(&site, &["--subscription", "all"]).is_empty(), "it was dry");
+    // A destination moves, and a subscription gets another folder.
+    let moved = "since = \"1970-01-01T00:00:00Z\"\nto = \"a\"\ninto = \"deep/er\"\n";
+    reload(&[destination("a", "").replace("out/a", "out/moved"), subscription("late", moved)]);
+    let deep = out("moved").join("deep/er");
+    until(|| (files(&deep).len() == 8).then_some(()), || format!("{:?}", files(&deep)));
+    let list = ["destination", "list", "--config", "centre.toml", "--json"];
+    let listed: Value = serde_json::from_str(&printed(&list, site.folder())).unwrap();
+    assert_eq!(listed[0]["subscriptions"], serde_json::json!(["late"]));
+    assert_eq!(listed[0]["deliveries"]["accepted"], 4);
+    assert_eq!(listed.as_array().unwrap().len(), 1, "`b` is gone");
+    // What a trial finds is kept, and shown.
+    let tried = printed(&["destination", "test", "a", "--config", "centre.toml"], site.folder());
+    assert!(tried.contains("replaces by renaming yes") && tried.contains("  free "), "{tried}");
+    let list = ["destination", "list", "--config", "centre.toml"];
+    let shown = printed(&list, site.folder());
+    assert!(shown.contains("  tried                20") && shown.contains("4 accepted"), "{shown}");
+    let unknown = ["subscription", "test", "mars", "--config", "centre.toml"];
+    let wanted = "the node has no subscription `mars` to products";
+    assert_refused(&run(&unknown, site.folder()), 2, &[wanted]);
+}
+
+#[test]
+fn of_versions_that_wait_only_the_latest_goes_where_that_is_wanted() {
+    let tables = [
+        destination("a", ""),
+        subscription("latest", "into = \"latest\"\n"),
+        subscription("all", "into = \"all\"\nversions = \"all\"\norder = \"oldest\"\n"),
+        subscription("first", "into = \"first\"\nversions = \"first\"\n"),
+    ];
+    let site = Site::with(&tables.concat());
+    let out = site.folder().join("out/a");
+    let away = site.folder().join("out/away");
+    fs::rename(&out, &away).unwrap();
+    for version in 1..=2 {
+        publish(&site, 0..2, version);
+        ["latest", "all", "first"].into_iter().for_each(|name| drop(backfill(&site, name)));
+    }
+    fs::rename(&away, &out).unwrap();
+    let names = |folder: &str| files(&out.join(folder)).into_keys().collect::<Vec<_>>();
+    let versions = |versions: &[u32]| {
+        let mut names: Vec<String> = versions
+            .iter()
+            .flat_map(|version| (0..2).map(move |number| (number, version)))
+            .flat_map(|(number, version)| {
+                ["PDS", "CR"].map(|suffix| format!("P{number:07}V{version}.{suffix}"))
+            })
+            .collect();
+        names.sort();
+        names
+    };
+    let wanted = || {
+        names("all") == versions(&[1, 2])
+            && names("latest") == versions(&[2])
+            && names("first") == versions(&[1])
+    };
+    until(|| wanted().then_some(()), || format!("{:?}", deliveries(&site, &[])));
+    let replaced = deliveries(&site, &["--state", "replaced"]);
+    assert_eq!(replaced.len(), 2);
+    assert!(replaced.iter().all(|one| one["subscription"] == "latest" && one["version"] == 1));
+}
