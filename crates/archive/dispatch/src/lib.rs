@@ -24,9 +24,7 @@ pub use delivery::{Delivery, DeliveryInput, DeliveryOrder, DeliveryOutput, Deliv
 pub use disposition::Disposition;
 pub use failure::{DeliveryFailure, FailureKind};
 pub use queue::{DeliveryOrdering, DestinationQueue, QueueLane, QueuedDelivery};
-pub use rules::{
-    AnswerRules, DeliveryRules, MissingAnswer, PromiseRule, RetryRules, VersionRule,
-};
+pub use rules::{AnswerRules, DeliveryRules, MissingAnswer, PromiseRule, RetryRules, VersionRule};
 use skyhaul_units::{ByteCount, Utc};
 
 /// What announces one product's files.

@@ -20,10 +20,9 @@ pub fn open(
     access: &RemoteAccess,
     known: Option<&Abilities>,
 ) -> Result<Box<dyn RemoteSink>, DeliveryFailure> {
-    let known = known.cloned().map(|known| Abilities {
-        publish: access.publish.unwrap_or(known.publish),
-        ..known
-    });
+    let known = known
+        .cloned()
+        .map(|known| Abilities { publish: access.publish.unwrap_or(known.publish), ..known });
     Ok(match place {
         RemotePlace::Folder(path) => Box::new(FolderSink::new(path.clone(), access.clone())),
         RemotePlace::S3 { bucket, prefix } => Box::new(S3Sink::new(bucket, prefix, access, known)?),

@@ -45,7 +45,15 @@ const GROUPS: [Group; 7] = [
     Group { task: "Run a node", commands: &["run", "keygen", "config"] },
     Group {
         task: "Look at a node",
-        commands: &["status", "gaps", "path", "catalogue", "deliveries", "destination", "subscription"],
+        commands: &[
+            "status",
+            "gaps",
+            "path",
+            "catalogue",
+            "deliveries",
+            "destination",
+            "subscription",
+        ],
     },
     Group { task: "Measure a line", commands: &["probe", "perf", "why", "tune"] },
     Group { task: "Simulate", commands: &["demo", "lab", "emulate"] },

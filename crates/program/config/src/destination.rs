@@ -127,15 +127,21 @@ impl FromStr for DestinationPlace {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix("node:") {
-            return name.parse().map(Self::Node).map_err(|error: crate::NameError| error.to_string());
+            return name
+                .parse()
+                .map(Self::Node)
+                .map_err(|error: crate::NameError| error.to_string());
         }
         // Paths begin at the file's own folder.
         if let Some(path) = text.strip_prefix("folder:").filter(|path| !path.is_empty()) {
             return Ok(Self::Remote(RemotePlace::Folder(PathBuf::from(path))));
         }
         text.parse().map(Self::Remote).map_err(|error: skyhaul_remote::PlaceError| {
-            error.to_string().replace("; write \"folder:/path\"", "; write \"node:NAME\", \
-                                                                  \"folder:/path\"")
+            error.to_string().replace(
+                "; write \"folder:/path\"",
+                "; write \"node:NAME\", \
+                                                                  \"folder:/path\"",
+            )
         })
     }
 }

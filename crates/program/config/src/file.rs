@@ -130,17 +130,8 @@ const FIRST: ConfigTable = ConfigTable {
 };
 
 /// Tables that say what is sent, and need a destination.
-const SENDING: [&str; 9] = [
-    "channel",
-    "line",
-    "path",
-    "spool",
-    "sync",
-    "refill",
-    "folder",
-    "mirror",
-    "stream",
-];
+const SENDING: [&str; 9] =
+    ["channel", "line", "path", "spool", "sync", "refill", "folder", "mirror", "stream"];
 /// Tables that say what is received, and need an address to listen on.
 const RECEIVING: [&str; 6] = ["store", "session", "products", "product", "expedited", "live"];
 /// Tables that say what is made of contacts, and need `[products]`.
@@ -294,9 +285,8 @@ impl NodeFile {
             return needs(heading, *nth, what, "[[destination]] that is a node");
         }
         let first = subscriptions.first().map(|(nth, _)| (heading, *nth));
-        let first = first.or(destinations
-            .first()
-            .map(|(nth, _)| (crate::destination::HEADING, *nth)));
+        let first =
+            first.or(destinations.first().map(|(nth, _)| (crate::destination::HEADING, *nth)));
         if let Some((heading, nth)) = first {
             let what = "no products can be delivered";
             if self.listen.is_empty() {

@@ -116,8 +116,7 @@ impl ProductDestination {
             crate::from_base(base, path);
         }
         let entry = &mut self.entry;
-        let files =
-            [&mut entry.key, &mut entry.password, &mut entry.ca, &mut entry.profile_file];
+        let files = [&mut entry.key, &mut entry.password, &mut entry.ca, &mut entry.profile_file];
         files.into_iter().flatten().for_each(|file| crate::from_base(base, file));
     }
 }
@@ -221,9 +220,8 @@ pub(super) fn resolve(
     let mut outlets = ProductOutlets::default();
     for (nth, entry) in written.destinations {
         let place = KeyPlace { heading: destination::HEADING, nth, key: "publish" };
-        let found = destination_of(entry).map_err(|what| {
-            ConfigError::at(config, place, what, "remove `publish`")
-        })?;
+        let found = destination_of(entry)
+            .map_err(|what| ConfigError::at(config, place, what, "remove `publish`"))?;
         outlets.destinations.push(found);
     }
     outlets.destinations.iter_mut().for_each(|one| one.resolve(base));
@@ -250,10 +248,8 @@ fn destination_of(entry: DestinationEntry) -> Result<ProductDestination, String>
     else {
         return Err(format!("the destination `{}` takes no products", entry.to));
     };
-    let is_renamed = matches!(
-        place,
-        RemotePlace::Sftp(_) | RemotePlace::Ftps(_) | RemotePlace::Https(_)
-    );
+    let is_renamed =
+        matches!(place, RemotePlace::Sftp(_) | RemotePlace::Ftps(_) | RemotePlace::Https(_));
     if entry.publish != PublishName::Auto && !is_renamed {
         return Err(format!(
             "the destination `{name}` shows each file only when it is whole, and has no `publish`"

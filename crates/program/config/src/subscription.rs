@@ -386,8 +386,7 @@ pub(super) fn check(
                 return Err(ConfigError::at(config, place, what, &help));
             }
         }
-        if let Some(earlier) = subscriptions[..index].iter().position(|other| other.covers(entry))
-        {
+        if let Some(earlier) = subscriptions[..index].iter().position(|other| other.covers(entry)) {
             let place = KeyPlace { heading: HEADING, nth, key: HEADING };
             let what = format!(
                 "subscription {} has no effect: subscription {} takes the same contacts for the \

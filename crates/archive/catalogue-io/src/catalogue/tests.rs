@@ -7,8 +7,8 @@ use crate::search::{ItemQuery, PageToken};
 use proptest::prelude::*;
 use skyhaul_catalogue::{Filter, ItemFile, ItemForm, ItemState};
 use skyhaul_dispatch::{
-    DeliveryFailure, DeliveryInput, DeliveryOrder, DeliveryRules, DeliveryState, FailureKind, Proof,
-    VersionRule,
+    DeliveryFailure, DeliveryInput, DeliveryOrder, DeliveryRules, DeliveryState, FailureKind,
+    Proof, VersionRule,
 };
 use skyhaul_units::Duration;
 

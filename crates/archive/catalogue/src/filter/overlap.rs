@@ -36,9 +36,8 @@ fn excludes(one: &Filter, other: &Filter) -> bool {
             property_of(other) == Some(*null)
         }
         (Filter::In(property, values), other) | (other, Filter::In(property, values)) => {
-            let equal = |value: &PropertyValue| {
-                Filter::Compare(*property, CompareOp::Equal, value.clone())
-            };
+            let equal =
+                |value: &PropertyValue| Filter::Compare(*property, CompareOp::Equal, value.clone());
             values.iter().all(|value| excludes(&equal(value), other))
         }
         (Filter::Like(property, like), Filter::Compare(other, CompareOp::Equal, value))
@@ -49,10 +48,7 @@ fn excludes(one: &Filter, other: &Filter) -> bool {
             };
             property == other && !property.is_list() && !like.matches(text)
         }
-        (
-            Filter::Compare(property, first, low),
-            Filter::Compare(other_property, second, high),
-        ) => {
+        (Filter::Compare(property, first, low), Filter::Compare(other_property, second, high)) => {
             property == other_property
                 && !property.is_list()
                 && (exclude(*first, low, *second, high) || exclude(*second, high, *first, low))

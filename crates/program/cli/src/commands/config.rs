@@ -10,9 +10,9 @@ use guests::{
     write_folders, write_forwards, write_mirrors, write_peer, write_rules, write_streams,
 };
 use skyhaul_config::{
-    BlocksEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name,
-    NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow, Products, Refill,
-    SettleName, StationConfig, SubscriptionEntry,
+    BlocksEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name, NodeConfig,
+    PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow, Products,
+    Refill, SettleName, StationConfig, SubscriptionEntry,
 };
 use skyhaul_exit::{Exit, Failure};
 use std::io::{self, Write};

@@ -3,9 +3,7 @@
 use super::node_socket::NodeArguments;
 use skyhaul_dispatch::DeliveryFailure;
 use skyhaul_exit::{Exit, Failure};
-use skyhaul_node::status::{
-    DestinationTrial, OutletStatus, StatusRequest, ask_outlets, order,
-};
+use skyhaul_node::status::{DestinationTrial, OutletStatus, StatusRequest, ask_outlets, order};
 use skyhaul_remote::{Abilities, PublishWay, StoreCheck};
 use skyhaul_units::ByteCount;
 use std::io::{self, Write};

@@ -52,7 +52,10 @@ fn publish(site: &Site, numbers: core::ops::Range<u32>, version: u32) {
             packets: 1,
             missing: 0,
             state: ItemState::Present,
-            files: vec![file("PDS", 3_000 + number as usize % 70_000, false), file("CR", 200, true)],
+            files: vec![
+                file("PDS", 3_000 + number as usize % 70_000, false),
+                file("CR", 200, true),
+            ],
         };
         catalogue.publish(item, Vec::new(), Utc::from_micros(1_790_000_000_000_000)).unwrap();
     }

@@ -92,8 +92,8 @@ impl Sshd {
     fn tables(&self) -> String {
         self.destination("lance", "")
             + "[[subscription]]\nof = \"products\"\nname = \"all\"\nto = \"lance\"\nrecord = \
-               \"sips\"\n[subscription.answer]\nwithin = \"1 d\"\n[subscription.retry]\nfirst = \"1 \
-               s\"\nmost = \"2 s\"\n"
+               \"sips\"\n[subscription.answer]\nwithin = \"1 d\"\n"
+            + "[subscription.retry]\nfirst = \"1 s\"\nmost = \"2 s\"\n"
     }
 
     /// The files there, by name.
@@ -147,8 +147,7 @@ fn products_are_at_an_sftp_server_once_although_both_ends_are_killed() {
     // The server is away while the products are made, and comes back.
     sshd.process.kill();
     let mut site = Site::with(&sshd.tables());
-    let test =
-        |name| run(&["destination", "test", name, "--config", "centre.toml"], site.folder());
+    let test = |name| run(&["destination", "test", name, "--config", "centre.toml"], site.folder());
     assert_refused(&test("x"), 2, &["there is no destination `x` of products"]);
     assert_refused(&test("lance"), 3, &["sftp://", "onnection refused"]);
     let tables = format!(

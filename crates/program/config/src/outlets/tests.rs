@@ -72,7 +72,10 @@ fn what_contradicts_itself_is_refused_with_a_sentence_and_its_line() {
     for (keys, what) in [
         ("to = \"mars\"", "there is no destination `mars` for the subscription `a`"),
         ("to = []", "the subscription `a` has no destination"),
-        ("filter = \"mision = 'aqua'\"", "the filter is wrong at character 1: there is no property"),
+        (
+            "filter = \"mision = 'aqua'\"",
+            "the filter is wrong at character 1: there is no property",
+        ),
         ("answer = { within = \"6 h\" }", "`a` awaits notices, and writes no records"),
         ("patience = \"1 h\"\nversions = \"all\"", "waits for a better version"),
         ("order = \"deadline\"", "is ordered by deadlines, and has none"),

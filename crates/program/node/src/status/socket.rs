@@ -3,7 +3,8 @@
 
 use super::{
     BackfillPage, BackfillRequest, CataloguePage, DeliveryFilter, DeliveryPage, DeliveryReport,
-    GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult, OutletStatus, StatusReply, StatusRequest,
+    GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult, OutletStatus, StatusReply,
+    StatusRequest,
 };
 use crate::fault::Fault;
 use std::fs::Permissions;

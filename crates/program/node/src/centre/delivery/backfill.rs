@@ -76,8 +76,7 @@ impl Backfill<'_> {
     }
 
     fn filter(&self) -> Filter {
-        let published =
-            |op, at| Filter::Compare(Property::Published, op, PropertyValue::Time(at));
+        let published = |op, at| Filter::Compare(Property::Published, op, PropertyValue::Time(at));
         let present = PropertyValue::Text("present".to_owned());
         let own = self.subscription.entry.filter.iter().map(|filter| filter.filter().clone());
         let bounds = [

@@ -8,9 +8,7 @@ use skyhaul_catalogue_io::{
     Catalogue, CatalogueError, CatalogueReader, DeliveryOffer, DeliveryQuery, DeliveryRow, ItemRow,
 };
 use skyhaul_config::{ProductOutlets, ProductSubscription};
-use skyhaul_dispatch::{
-    DeliveryInput, DeliveryOrder, DeliveryOutput, DeliveryRules, VersionRule,
-};
+use skyhaul_dispatch::{DeliveryInput, DeliveryOrder, DeliveryOutput, DeliveryRules, VersionRule};
 use skyhaul_level0::report::Product;
 use skyhaul_remote::{Abilities, RemotePlace};
 use skyhaul_units::Utc;

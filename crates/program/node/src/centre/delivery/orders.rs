@@ -9,9 +9,7 @@ use crate::status::{
     DeliveryPage, DeliveryReport, DestinationTrial, OutletStatus, StatusReply, StatusRequest,
 };
 use skyhaul_catalogue::{Filter, stac_item};
-use skyhaul_catalogue_io::{
-    CatalogueError, CatalogueReader, DeliveryQuery, ItemQuery, PageToken,
-};
+use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryQuery, ItemQuery, PageToken};
 use skyhaul_config::ProductDestination;
 use skyhaul_dispatch::{DeliveryInput, DeliveryOutput};
 use skyhaul_units::Utc;
@@ -53,8 +51,9 @@ pub fn answer(shared: &CentreShared, request: StatusRequest) -> StatusReply {
         StatusRequest::KeepTrial { name, trial } => {
             keep_trial(ledger, &name, &trial).map(|said| StatusReply::Answer(Ok(said).into()))
         }
-        StatusRequest::Backfill(request) => backfill(ledger, &request, now)
-            .map(|page| StatusReply::Backfill(Box::new(page))),
+        StatusRequest::Backfill(request) => {
+            backfill(ledger, &request, now).map(|page| StatusReply::Backfill(Box::new(page)))
+        }
         StatusRequest::Items { filter, after, limit } => {
             let query = query(filter.as_deref(), after.as_deref(), limit);
             query.and_then(|query| {
@@ -75,11 +74,7 @@ fn unknown(id: u64) -> Fault {
     Fault::configuration(format!("there is no delivery {id}"), PLACE, help)
 }
 
-fn list(
-    ledger: &DeliveryLedger,
-    filter: DeliveryFilter,
-    now: Utc,
-) -> Result<DeliveryPage, Fault> {
+fn list(ledger: &DeliveryLedger, filter: DeliveryFilter, now: Utc) -> Result<DeliveryPage, Fault> {
     let DeliveryFilter { destination, subscription, state, item, before, limit } = filter;
     let limit = limit.clamp(1, PAGE_MAX);
     let query = DeliveryQuery { destination, subscription, state, item, before, limit };
@@ -155,10 +150,7 @@ fn query(filter: Option<&str>, after: Option<&str>, limit: usize) -> Result<Item
 fn place_of(after: Option<&str>) -> Result<Option<PageToken>, Fault> {
     let help = "give what the page before ended with";
     let token = |text: &str| text.parse::<PageToken>();
-    after
-        .map(token)
-        .transpose()
-        .map_err(|error| Fault::configuration(error, "--after", help))
+    after.map(token).transpose().map_err(|error| Fault::configuration(error, "--after", help))
 }
 
 /// The destinations of products.

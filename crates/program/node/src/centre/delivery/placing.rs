@@ -159,9 +159,7 @@ impl Outgoing {
     /// The files that are sent: those that a notice names, or all.
     fn wanted(&self) -> impl Iterator<Item = &ItemFile> {
         let only = self.row.delivery.only.as_ref();
-        self.item.files.iter().filter(move |file| {
-            only.is_none_or(|only| only.contains(&file.name))
-        })
+        self.item.files.iter().filter(move |file| only.is_none_or(|only| only.contains(&file.name)))
     }
 
     /// The checksum that its record gives.

@@ -181,7 +181,8 @@ impl DeliveryThreads {
                     break;
                 }
             }
-            let Some(DeliveryRow { id, subscription, deadline: Some(deadline), .. }) = broken else {
+            let Some(DeliveryRow { id, subscription, deadline: Some(deadline), .. }) = broken
+            else {
                 self.shared.alarms.clear(&late(name));
                 continue;
             };

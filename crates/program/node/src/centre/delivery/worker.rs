@@ -151,7 +151,8 @@ impl OutletWorker {
         let Some(of) = self.outgoing(reader, id)? else { return Ok(None) };
         let now = self.outlet.clock.utc();
         let is_latest_only = of.subscription.entry.versions == VersionsName::Latest;
-        let is_new = of.row.delivery.state == DeliveryState::Waiting && of.row.delivery.attempts == 0;
+        let is_new =
+            of.row.delivery.state == DeliveryState::Waiting && of.row.delivery.attempts == 0;
         if is_latest_only && is_new && reader.has_later_version(id)? {
             self.outlet.ledger().step(id, DeliveryInput::Superseded, now)?;
             return Ok(None);
@@ -196,8 +197,7 @@ impl OutletWorker {
     ) -> Result<Option<DeliveryFailure>, CatalogueError> {
         let input = DeliveryInput::Failed(failure.clone(), spread(id));
         let step = self.outlet.ledger().step(id, input, self.outlet.clock.utc())?;
-        let has_failed =
-            step.is_some_and(|(row, _)| row.delivery.state == DeliveryState::Failed);
+        let has_failed = step.is_some_and(|(row, _)| row.delivery.state == DeliveryState::Failed);
         if has_failed || !failure.kind.is_of_destination() {
             let what = format!("a product is not delivered to {}", self.outlet.name());
             self.outlet.shared.alarms.raise(&what, &failure.sentence);

@@ -25,9 +25,9 @@ pub fn write(
     }
     let is_used = |one: &&ProductDestination| outlets.subscriptions_to(&one.name).is_empty();
     let unused = outlets.destinations.iter().filter(is_used);
-    nowhere.extend(unused.map(|one| {
-        format!("destination {}: no subscription sends it a product", one.name)
-    }));
+    nowhere.extend(
+        unused.map(|one| format!("destination {}: no subscription sends it a product", one.name)),
+    );
     Ok(())
 }
 
