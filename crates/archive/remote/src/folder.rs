@@ -141,8 +141,9 @@ impl FolderSink {
 
 impl RemoteSink for FolderSink {
     fn abilities(&mut self) -> Result<Abilities, DeliveryFailure> {
-        self.write(TRIAL, b"trial")?;
-        fs::remove_file(self.root.join(TRIAL))
+        let trial = name::trial();
+        self.write(&trial, b"trial")?;
+        fs::remove_file(self.root.join(trial))
             .map_err(|error| self.failure("cannot remove a file", &error))?;
         let room = rustix::fs::statvfs(&self.root).ok();
         Ok(Abilities {
@@ -291,5 +292,3 @@ fn pause(span: std::time::Duration) {
 /// A sync for each 64 MiB: a tenth of the time of a disk that writes 100 MB/s.
 const NOTED_EACH: u64 = 64 << 20;
 
-/// The name of a file that only a trial writes.
-const TRIAL: &str = ".skyhaul-trial";

@@ -305,7 +305,8 @@ impl FtpsSink {
 impl RemoteSink for FtpsSink {
     fn abilities(&mut self) -> Result<Abilities, DeliveryFailure> {
         self.ready()?;
-        let (part, whole) = (self.path(".skyhaul-trial.part"), self.path(".skyhaul-trial"));
+        let trial = name::trial();
+        let (part, whole) = (self.path(&format!("{trial}.part")), self.path(&trial));
         self.store(&part, 0, b"trial")?;
         let renames = self.renames(&part, &whole)?;
         let resumes = renames

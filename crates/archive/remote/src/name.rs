@@ -2,6 +2,7 @@
 
 use crate::failure::failed;
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Checks a name that is written at a destination.
 ///
@@ -35,6 +36,13 @@ pub fn check(place: &str, name: &str) -> Result<(), DeliveryFailure> {
 /// The folder of a name, empty where it has none, and the name within it.
 pub fn split(name: &str) -> (&str, &str) {
     name.rsplit_once('/').unwrap_or(("", name))
+}
+
+/// The name of a trial file: several nodes, or several destinations of one, may try one place at a
+/// time.
+pub fn trial() -> String {
+    let random = RandomState::new().build_hasher().finish();
+    format!(".skyhaul-trial-{random:016x}")
 }
 
 /// The name under which a file is written before it is whole.

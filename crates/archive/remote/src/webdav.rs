@@ -230,7 +230,9 @@ fn compared(digest: [u8; 32], file: &OutgoingFile, proof: Proof) -> RemoteFound 
 
 impl RemoteSink for WebSink {
     fn abilities(&mut self) -> Result<Abilities, DeliveryFailure> {
-        let (part, whole) = (".skyhaul-trial.part", ".skyhaul-trial");
+        let whole = name::trial();
+        let part = format!("{whole}.part");
+        let (part, whole) = (&part[..], &whole[..]);
         let answer = self.put(part, b"trial")?;
         let server = answer.header("server").map(crate::failure::words).unwrap_or_default();
         let moved = self.move_to(part, whole, Overwrite::Replace)?.status.is_success();

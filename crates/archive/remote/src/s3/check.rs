@@ -120,7 +120,7 @@ pub fn upload_headers(check: StoreCheck) -> &'static [(&'static str, &'static st
 /// # Errors
 /// It cannot be reached, or takes no object.
 pub fn trial(store: &mut Store) -> Result<Abilities, DeliveryFailure> {
-    let key = store.key(TRIAL);
+    let key = store.key(&crate::name::trial());
     let plain = store.done("writing a trial object", &put(&key, None))?;
     let server = plain.header("server").map(crate::failure::words).unwrap_or_default();
     let mut check = StoreCheck::Nothing;
@@ -187,7 +187,6 @@ fn uploads(store: &mut Store, key: &str, check: StoreCheck) -> Result<bool, Deli
 pub const CRC64_HEADER: &str = "x-amz-checksum-crc64nvme";
 const CRC32C_HEADER: &str = "x-amz-checksum-crc32c";
 
-const TRIAL: &str = ".skyhaul-trial";
 const CONTENT: &[u8] = b"a trial of Skyhaul; it may be removed";
 
 #[cfg(test)]

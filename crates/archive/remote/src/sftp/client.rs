@@ -97,12 +97,11 @@ impl SftpClient {
     /// # Errors
     /// The server takes no file.
     pub async fn trial(&mut self) -> Result<Abilities, DeliveryFailure> {
-        let (part, whole) = (self.path(".skyhaul-trial.part"), self.path(".skyhaul-trial"));
+        let trial = name::trial();
+        let (part, whole) = (self.path(&format!("{trial}.part")), self.path(&trial));
         let doing = "writing a trial file";
         self.write_whole(&part, b"trial", doing).await?;
         let raw = &self.session().raw;
-        // What an earlier trial may have left.
-        raw.remove(&whole).await.ok();
         let renames = raw.rename(&part, &whole).await.is_ok();
         let resumes = match renames {
             true => match raw.open(&whole, OpenFlags::WRITE, FileAttributes::empty()).await {

@@ -133,10 +133,10 @@ fn each_product_is_at_24_customers_once_whatever_dies() {
             }
         }
     }
-    let folders: Vec<&str> = places
+    let folders: Vec<String> = places
         .iter()
         .filter(|(_, path)| path.as_os_str().is_empty())
-        .map(|(name, _)| &name[..])
+        .map(|(name, _)| name.clone())
         .collect();
     tables.push_str(&subscription("folders", &format!("to = {folders:?}\nrecord = \"sips\"\n")));
     let mut site = Site::with(&tables);
