@@ -291,4 +291,3 @@ fn pause(span: std::time::Duration) {
 
 /// A sync for each 64 MiB: a tenth of the time of a disk that writes 100 MB/s.
 const NOTED_EACH: u64 = 64 << 20;
-

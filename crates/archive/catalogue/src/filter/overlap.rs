@@ -42,10 +42,7 @@ fn excludes(one: &Filter, other: &Filter) -> bool {
         }
         (Filter::Like(property, like), Filter::Compare(other, CompareOp::Equal, value))
         | (Filter::Compare(other, CompareOp::Equal, value), Filter::Like(property, like)) => {
-            let text = match value {
-                PropertyValue::Text(text) => text,
-                _ => return false,
-            };
+            let PropertyValue::Text(text) = value else { return false };
             property == other && !property.is_list() && !like.matches(text)
         }
         (Filter::Compare(property, first, low), Filter::Compare(other_property, second, high)) => {

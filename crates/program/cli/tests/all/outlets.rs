@@ -108,17 +108,23 @@ fn assert_whole(products: &BTreeMap<String, PathBuf>, folder: &Path) -> usize {
     there.len()
 }
 
-#[test]
-fn each_product_is_at_24_customers_once_whatever_dies() {
-    let (count, kills) = if is_all() { (1_000, 5) } else { (12, 2) };
-    let sshd = Sshd::start();
+/// The customers of a site.
+struct Customers {
+    tables: String,
+    /// Their names and folders; of folders below the site's, none yet.
+    places: Vec<(String, PathBuf)>,
+    /// The names of those.
+    folders: Vec<String>,
+}
+
+/// 24 customers: four share a server, if there is one, each in a folder of its own.
+fn customers(sshd: Option<&Sshd>) -> Customers {
     let mut tables = String::new();
     let mut places: Vec<(String, PathBuf)> = Vec::new();
     for customer in 0..24 {
         let (name, keys) =
             (format!("c{customer}"), format!("connections = {}\n", customer % 4 + 1));
-        match &sshd {
-            // Four share a server, each in a folder of its own.
+        match sshd {
             Some(sshd) if customer < 4 => {
                 tables.push_str(&sshd.destination(&name, &keys));
                 tables.push_str(&subscription(
@@ -133,12 +139,19 @@ fn each_product_is_at_24_customers_once_whatever_dies() {
             }
         }
     }
-    let folders: Vec<String> = places
-        .iter()
-        .filter(|(_, path)| path.as_os_str().is_empty())
-        .map(|(name, _)| name.clone())
-        .collect();
-    tables.push_str(&subscription("folders", &format!("to = {folders:?}\nrecord = \"sips\"\n")));
+    let is_below = |(_, path): &&(String, PathBuf)| path.as_os_str().is_empty();
+    let folders: Vec<String> =
+        places.iter().filter(is_below).map(|(name, _)| name.clone()).collect();
+    let keys = format!("to = {folders:?}\nrecord = \"sips\"\n");
+    tables.push_str(&subscription("folders", &keys));
+    Customers { tables, places, folders }
+}
+
+#[test]
+fn each_product_is_at_24_customers_once_whatever_dies() {
+    let (count, kills) = if is_all() { (1_000, 5) } else { (12, 2) };
+    let sshd = Sshd::start();
+    let Customers { tables, mut places, folders } = customers(sshd.as_ref());
     let mut site = Site::with(&tables);
     for (name, path) in places.iter_mut().filter(|(_, path)| path.as_os_str().is_empty()) {
         *path = site.folder().join("out").join(name);
@@ -197,6 +210,7 @@ fn silent() -> (TcpListener, u16) {
 }
 
 /// A store that answers 503 to everything, until the test ends.
+#[allow(clippy::disallowed_methods, reason = "a test's own server needs a thread")]
 fn overloaded() -> u16 {
     let (listener, port) = silent();
     std::thread::spawn(move || {
