@@ -40,6 +40,9 @@ pub struct LossMeter {
     last_was_lost: bool,
     /// When the windows fade next.
     tick: Option<Instant>,
+    /// What the windows began with, while they have all of it: another assumption may take its
+    /// place.
+    prior: Option<Window>,
 }
 
 /// Counts of datagrams, each in parts of [`ONE`] and fading.
@@ -62,13 +65,19 @@ impl LossMeter {
         let sent = PRIOR_DATAGRAMS * ONE;
         let lost = sent / 1_000 * u64::from(loss.as_ppb()) / 1_000_000;
         let window = Window { sent, lost, again: lost * lost / sent };
-        Self { long: window, short: window, run: 0, last_was_lost: false, tick: None }
+        let prior = Some(window);
+        Self { long: window, short: window, run: 0, last_was_lost: false, tick: None, prior }
     }
 
-    /// A loss that is known from elsewhere: it is assumed where no fate is known yet.
-    pub fn assume(&mut self, loss: Probability) {
-        if self.tick.is_none() {
-            *self = Self::with_prior(loss);
+    /// A loss that is known from elsewhere, or is so no longer: it takes the place of what was
+    /// assumed before, until as many fates are known as the assumption counts for.
+    pub fn assume(&mut self, loss: Option<Probability>) {
+        let new = loss.map_or_else(Self::new, Self::with_prior);
+        if let (Some(before), Some(after)) = (self.prior, new.prior) {
+            for window in [&mut self.long, &mut self.short] {
+                window.exchange(before, after);
+            }
+            self.prior = Some(after);
         }
     }
 
@@ -81,6 +90,9 @@ impl LossMeter {
             window.sent += ONE;
             window.lost += if lost { ONE } else { 0 };
             window.again += if again { ONE } else { 0 };
+        }
+        if self.long.sent >= 2 * PRIOR_DATAGRAMS * ONE {
+            self.prior = None;
         }
         self.last_was_lost = lost;
         self.run = if lost { 0 } else { self.run + 1 };
@@ -130,6 +142,7 @@ impl LossMeter {
             let run = Window { sent: self.run * ONE, ..Window::default() };
             self.long = run;
             self.short = run;
+            self.prior = None;
         }
     }
 
@@ -205,6 +218,13 @@ impl Window {
         }
     }
 
+    /// Counts `after` in place of `before`, which is part of it.
+    const fn exchange(&mut self, before: Self, after: Self) {
+        self.sent = self.sent - before.sent + after.sent;
+        self.lost = self.lost - before.lost + after.lost;
+        self.again = self.again - before.again + after.again;
+    }
+
     /// Drops one part in `ticks` of the counts, while more than `least` datagrams are counted.
     fn fade(&mut self, ticks: u64, least: u64) {
         if self.sent > least * ONE {
@@ -253,6 +273,8 @@ const SHORT_LEAST: u64 = 400;
 /// than too little. 400 arrivals without a loss end this.
 const PRIOR_LOSS_PPB: u32 = 50_000_000;
 const PRIOR_DATAGRAMS: u64 = 200;
+// Nothing fades while the assumption can be exchanged.
+const _: () = assert!(2 * PRIOR_DATAGRAMS <= SHORT_LEAST && SHORT_LEAST <= LONG_LEAST);
 
 /// A run of arrivals is a change of the path if 20 bursts were expected in it: e^-20 = 2e-9.
 const SURPRISE: u64 = 20;

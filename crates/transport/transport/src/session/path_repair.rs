@@ -87,16 +87,15 @@ impl PathRepair {
     }
 
     /// A hint says that so much is lost at least, or no longer does. Before a loss was measured it
-    /// takes the place of the assumption for a path that nothing is known of.
+    /// takes the place of the assumption for a path that nothing is known of, which is back without
+    /// it.
     pub fn foretell(&mut self, loss: Option<Probability>) {
         if self.foretold == loss {
             return;
         }
         self.foretold = loss;
         self.replan_at = Instant::ZERO;
-        if let Some(loss) = loss {
-            self.losses.assume(loss);
-        }
+        self.losses.assume(loss);
     }
 
     /// The losses to be expected: those measured, and what a hint says at least.
@@ -219,6 +218,27 @@ mod tests {
         assert_eq!(repair.loss(), half);
         repair.foretell(None);
         assert_eq!(repair.loss(), Probability::ZERO);
+    }
+
+    /// Regression: a loss that was foretold stayed the assumption after it was withdrawn, until
+    /// there was traffic.
+    #[test]
+    fn a_loss_that_is_withdrawn_leaves_nothing_of_it() {
+        let third = Probability::of(1, 3);
+        for fates in [0, 1, 50, 199] {
+            let [mut hinted, mut other] = [(); 2].map(|()| PathRepair::new(Goal::default()));
+            hinted.foretell(Some(third));
+            for number in 0..fates {
+                let fate =
+                    if number % 10 == 3 { DatagramFate::Lost } else { DatagramFate::Arrived };
+                for repair in [&mut hinted, &mut other] {
+                    repair.losses.fate(Instant::from_nanos(number * 1_000_000), fate);
+                }
+            }
+            assert!(hinted.loss() >= third && other.loss() < third, "{fates} fates");
+            hinted.foretell(None);
+            assert_eq!(hinted.expected(), other.expected(), "{fates} fates");
+        }
     }
 
     /// Of speech and text each packet is headers by a sixth. Repair that did not count them took
