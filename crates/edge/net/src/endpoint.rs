@@ -184,6 +184,10 @@ impl skyhaul_sessions::Endpoint for AnyEndpoint {
         self.inner_mut().connection(id)
     }
 
+    fn remote(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.inner().remote(id)
+    }
+
     fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.inner_mut().poll_event()
     }

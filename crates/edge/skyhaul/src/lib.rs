@@ -56,7 +56,7 @@ pub use skyhaul_blocks_io::{LocalError, LocalNode};
 #[doc(inline)]
 pub use skyhaul_channels_io::{
     AppChannel as Session, AppChannelError as SessionError, ClientStartError as StartError,
-    IncomingBlock, Sent,
+    HintError, IncomingBlock, Sent,
 };
 #[doc(inline)]
 pub use skyhaul_quic::{Fingerprint, FingerprintError, Identity, IdentityError};

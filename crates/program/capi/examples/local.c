@@ -38,6 +38,9 @@ int main(int count, char **arguments) {
     skyhaul_session *session, *caller;
     must(skyhaul_connect_local(&call, WAIT_MS, &session), "connect");
     must(skyhaul_local_accept(screen, WAIT_MS, &caller), "accept");
+    // What a modem says of the node's first path to the peer: 20 Mbit/s for a minute.
+    must(skyhaul_session_hint_rate(session, 0, 20000000, 60000), "hint");
+    must(skyhaul_session_withdraw_hints(session, 0), "withdraw");
     static uint8_t pixels[100000];
     memset(pixels, 7, sizeof pixels);
     skyhaul_block frame = skyhaul_block_expendable(1, 120000, pixels, sizeof pixels);

@@ -465,7 +465,10 @@ enum skyhaul_code skyhaul_session_paths(const struct skyhaul_session *session,
 
 // Says which rate a path of the session has from now on, counted in IP packets. With a time of
 // zero or more in `lasts_ms` the path gets no more until then; a negative one sets no such limit.
-// The session is one of this process: those of a local node have no paths here.
+//
+// The paths of a session of this process have the numbers of `skyhaul_session_paths`. Those of one
+// through the block service are numbered as the status of the node shows them, from 0; the hint is
+// for all that the node sends there, and `hints` of `[[blocks.allow]]` says who may give it.
 //
 // # Safety
 // `session` is a session.
@@ -484,7 +487,7 @@ enum skyhaul_code skyhaul_session_hint_loss(const struct skyhaul_session *sessio
                                             uint32_t loss_ppb,
                                             uint64_t lasts_ms);
 
-// Withdraws what was said of a path of the session.
+// Withdraws what this program said of a path of the session.
 //
 // # Safety
 // `session` is a session.

@@ -4,7 +4,7 @@
 use crate::boundary::{object, put, write_array, write_text};
 use crate::error::{ErrorCode, Fault, code};
 use crate::session::Session;
-use skyhaul::{Duration, PathId, Probability, Rate};
+use skyhaul::{Duration, HintError, PathId, Probability, Rate, Wait};
 use std::ffi::c_char;
 
 /// The state of a path.
@@ -105,7 +105,10 @@ pub unsafe extern "C" fn skyhaul_session_paths(
 
 /// Says which rate a path of the session has from now on, counted in IP packets. With a time of
 /// zero or more in `lasts_ms` the path gets no more until then; a negative one sets no such limit.
-/// The session is one of this process: those of a local node have no paths here.
+///
+/// The paths of a session of this process have the numbers of `skyhaul_session_paths`. Those of one
+/// through the block service are numbered as the status of the node shows them, from 0; the hint is
+/// for all that the node sends there, and `hints` of `[[blocks.allow]]` says who may give it.
 ///
 /// # Safety
 /// `session` is a session.
@@ -120,11 +123,7 @@ pub unsafe extern "C" fn skyhaul_session_hint_rate(
     // SAFETY: as the caller says.
     code(unsafe { object(session, "session") }.and_then(|session| {
         let rate = Rate::from_bps(rate_bps);
-        session
-            .link()
-            .hint_rate(PathId(path), rate, lasts)
-            .then_some(())
-            .ok_or_else(|| no_path(path))
+        hinted(session.link().hint_rate(PathId(path), rate, lasts))
     }))
 }
 
@@ -147,15 +146,11 @@ pub unsafe extern "C" fn skyhaul_session_hint_loss(
             return Err(Fault::misused(format!("{what}; write up to 1000000000")));
         }
         let (loss, lasts) = (Probability::from_ppb(loss_ppb), Duration::from_millis(lasts_ms));
-        session
-            .link()
-            .hint_loss(PathId(path), loss, lasts)
-            .then_some(())
-            .ok_or_else(|| no_path(path))
+        hinted(session.link().hint_loss(PathId(path), loss, lasts))
     }))
 }
 
-/// Withdraws what was said of a path of the session.
+/// Withdraws what this program said of a path of the session.
 ///
 /// # Safety
 /// `session` is a session.
@@ -165,14 +160,19 @@ pub unsafe extern "C" fn skyhaul_session_withdraw_hints(
     path: u8,
 ) -> ErrorCode {
     // SAFETY: as the caller says.
-    code(unsafe { object(session, "session") }.and_then(|session| {
-        session.link().withdraw_hints(PathId(path)).then_some(()).ok_or_else(|| no_path(path))
-    }))
+    code(
+        unsafe { object(session, "session") }
+            .and_then(|session| hinted(session.link().withdraw_hints(PathId(path)))),
+    )
 }
 
-/// The session takes no hint of this path.
-fn no_path(path: u8) -> Fault {
-    Fault::misused(format!("the session has no path {path} to say that of; see its paths"))
+/// Waits for the answer to a hint: at once in a session of this process, soon from a node.
+fn hinted(answer: impl Future<Output = Result<(), HintError>>) -> Result<(), Fault> {
+    match answer.wait() {
+        Ok(()) => Ok(()),
+        Err(error @ HintError::Closed) => Err(Fault::closed(error.to_string())),
+        Err(error) => Err(Fault::misused(error.to_string())),
+    }
 }
 
 /// Writes the counts of a session since it began.

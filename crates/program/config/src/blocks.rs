@@ -30,6 +30,9 @@ section! {
         classes: ClassNames => optional,
         /// What all programs of the user together may send. Default: as much as the line carries.
         rate: Rate => optional,
+        /// Whether its programs may say which rate and loss a path has. Such a hint changes what
+        /// all programs, contacts and files have of the line.
+        hints: bool => "false",
     }
 }
 

@@ -14,6 +14,11 @@ pub struct ConfigTime(Utc);
 pub struct TimeError(String);
 
 impl ConfigTime {
+    /// This time.
+    pub const fn at(utc: Utc) -> Self {
+        Self(utc)
+    }
+
     /// As the program counts.
     pub const fn utc(self) -> Utc {
         self.0

@@ -2,17 +2,21 @@
 
 use crate::adopted::Adopted;
 use crate::alarms::Alarms;
+use crate::centre::{self, CentreShared};
 use crate::fault::Fault;
-use crate::status::{BlocksStatus, ProgramShown};
-use skyhaul_blocks::{AllowRule, ProgramLimits};
+use crate::forecasts::{GivenHint, HintGiver};
+use crate::station::{self, StationShared};
+use crate::status::{BlocksStatus, PathHint, ProgramShown};
+use skyhaul_blocks::{AllowRule, HintRequest, ProgramHint, ProgramLimits};
 use skyhaul_blocks_io::{
-    BlockLine, BlockServer, EntranceNotice, LineNames, ProgramNotice, ProgramState, ProgramStatus,
-    ServerSetup, SessionsLine,
+    BlockLine, BlockServer, EntranceNotice, HintTaker, LineNames, ProgramNotice, ProgramState,
+    ProgramStatus, ServerSetup, SessionsLine,
 };
 use skyhaul_channels_io::ChannelService;
-use skyhaul_config::{AllowEntry, BlocksEntry, CentreConfig, StationConfig, UserName};
+use skyhaul_config::{AllowEntry, BlocksEntry, CentreConfig, ConfigTime, StationConfig, UserName};
 use skyhaul_net::Clock;
 use skyhaul_transport::ClassTree;
+use skyhaul_units::Duration;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,11 +35,22 @@ pub(crate) struct BlockService {
 #[derive(Debug)]
 pub(crate) struct BlockLines<'a> {
     /// Those with destinations.
-    pub station: Option<(ChannelService, &'a StationConfig)>,
+    pub station: Option<PartLine<'a, StationConfig, StationShared>>,
     /// Those with peers that connect.
-    pub centre: Option<(ChannelService, &'a CentreConfig)>,
+    pub centre: Option<PartLine<'a, CentreConfig, CentreShared>>,
     /// Where its alarms are raised.
     pub alarms: Option<Arc<Alarms>>,
+}
+
+/// The sessions of one part of a node.
+#[derive(Debug)]
+pub(crate) struct PartLine<'a, C, S> {
+    /// Where channels are opened.
+    pub service: ChannelService,
+    /// The part's configuration.
+    pub config: &'a C,
+    /// What its threads share: hints go there.
+    pub shared: Arc<S>,
 }
 
 impl BlockService {
@@ -49,17 +64,25 @@ impl BlockService {
         clock: Clock,
     ) -> Result<Self, Fault> {
         let (station, centre) = <(Arc<Mutex<LineNames>>, Arc<Mutex<LineNames>>)>::default();
-        let line = |service: Option<ChannelService>, names: &Arc<Mutex<LineNames>>| {
-            let names = Arc::clone(names);
-            service.map(|service| Box::new(SessionsLine { service, names }) as Box<dyn BlockLine>)
-        };
         // Named before the first program can ask.
-        lines.station.iter().for_each(|(_, config)| name_station(&station, config));
-        lines.centre.iter().for_each(|(_, config)| name_centre(&centre, config));
+        lines.station.iter().for_each(|part| name_station(&station, part.config));
+        lines.centre.iter().for_each(|part| name_centre(&centre, part.config));
         let alarms = lines.alarms;
         let lines = [
-            line(lines.station.map(|(service, _)| service), &station),
-            line(lines.centre.map(|(service, _)| service), &centre),
+            lines.station.map(|PartLine { service, shared, .. }| {
+                let names = Arc::clone(&station);
+                let hints = taker(clock, move |peer, path, hint| {
+                    station::take_hint(&shared, peer, path, hint)
+                });
+                Box::new(SessionsLine { service, names, hints }) as Box<dyn BlockLine>
+            }),
+            lines.centre.map(|PartLine { service, shared, .. }| {
+                let names = Arc::clone(&centre);
+                let hints = taker(clock, move |peer, path, hint| {
+                    centre::take_hint(&shared, peer, path, hint)
+                });
+                Box::new(SessionsLine { service, names, hints }) as Box<dyn BlockLine>
+            }),
         ];
         let server = BlockServer::start(ServerSetup {
             socket: entry.socket.clone(),
@@ -147,6 +170,27 @@ fn name_centre(names: &Mutex<LineNames>, config: &CentreConfig) {
     set(names, peers.collect(), &config.classes());
 }
 
+/// Takes programs' hints for `take`, which is given the peer, the path's number and the hint.
+fn taker(
+    clock: Clock,
+    take: impl Fn(&str, u8, GivenHint) -> Result<(), String> + Send + 'static,
+) -> HintTaker {
+    HintTaker(Box::new(move |peer, program, hint: &HintRequest| {
+        let now = clock.utc();
+        let until = |lasts: Duration| ConfigTime::at(now + lasts);
+        let says = match hint.says {
+            ProgramHint::Rate { rate, lasts } => {
+                PathHint::Rate { from: None, until: lasts.map(until), rate }
+            }
+            ProgramHint::Loss { loss, lasts } => {
+                PathHint::Loss { from: None, until: until(lasts), loss }
+            }
+            ProgramHint::Withdraw => PathHint::Withdraw,
+        };
+        take(peer, hint.path, GivenHint { by: HintGiver::Program(program.into()), says })
+    }))
+}
+
 fn set(names: &Mutex<LineNames>, peers: Vec<String>, tree: &ClassTree) {
     let default = tree.default_leaf();
     let first = tree.leaves().filter(|(leaf, _)| *leaf == default);
@@ -215,7 +259,7 @@ fn rule(allow: &AllowEntry, users: &str) -> Result<AllowRule, Fault> {
     };
     let classes = allow.classes.as_ref();
     let classes = classes.map(|classes| classes.0.iter().map(ToString::to_string).collect());
-    Ok(AllowRule { uid, classes, rate: allow.rate })
+    Ok(AllowRule { uid, classes, rate: allow.rate, hints: allow.hints })
 }
 
 /// The names in the entry that are no user's of this host.

@@ -22,6 +22,7 @@ mod incoming;
 mod keeper;
 mod live;
 mod onward;
+mod peer_paths;
 mod processor;
 mod rdr;
 pub(crate) mod reload;
@@ -35,10 +36,11 @@ use crate::address_family::AddressFamily;
 use crate::adopted::{Adopted, ReloadPlan};
 use crate::custody::PREFACE;
 use crate::fault::Fault;
+use crate::forecasts::{GivenHint, HintGiver};
 use crate::guests::{self, ProgramBlocks};
 use crate::services::{self, SessionMemory};
-use crate::status::{StatusReply, StatusRequest};
-use admission::AdmittedStation;
+use crate::status::{PathHint, StatusReply, StatusRequest};
+use admission::{AdmittedStation, PeerHint};
 use assembly::{Assembler, AssemblyJournal};
 use board::CentreBoard;
 use delivery::{DeliveryLedger, DeliveryThreads};
@@ -187,6 +189,40 @@ pub(crate) fn answer(shared: &CentreShared, request: StatusRequest) -> StatusRep
         },
         _ => StatusReply::Gaps(Box::new(shared.gaps().report())),
     }
+}
+
+/// Takes a hint of the operator for the paths of a peer.
+pub(crate) fn hint(shared: &CentreShared, path: String, says: PathHint) -> StatusReply {
+    let order = PeerHint { path, hint: GivenHint { by: HintGiver::Operator, says } };
+    let outcome = shared.desk.hints.give(order, || shared.shutdown.wake_line());
+    if let Ok(said) = &outcome {
+        tracing::info!("{said}");
+    }
+    StatusReply::Answer(outcome.into())
+}
+
+/// Takes a hint of a program for path number `path` of the session with a peer.
+///
+/// # Errors
+/// A sentence: there is no such path, or the hint is out of range.
+pub(crate) fn take_hint(
+    shared: &CentreShared,
+    peer: &str,
+    path: u8,
+    hint: GivenHint,
+) -> Result<(), String> {
+    hint.check()?;
+    let names = shared.board.paths_of(peer);
+    let name = format!("{peer}/{path}");
+    if !names.contains(&name) {
+        let all = names.join(", ");
+        return Err(format!("there is no path {path} to {peer}; its paths are {all}"));
+    }
+    if !shared.desk.hints.post(PeerHint { path: name, hint }) {
+        return Err("the line's thread does not answer; give the hint again".to_owned());
+    }
+    shared.shutdown.wake_line();
+    Ok(())
 }
 
 /// The stations of `config`. Forwards stay with the stations that the centre began with.

@@ -2,7 +2,7 @@
 //! status socket.
 
 use crate::adopted::Adopted;
-use crate::blocks::{BlockLines, BlockService};
+use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{self, Centre, CentreShared, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
@@ -117,8 +117,16 @@ impl Node {
         };
         let station = config.station.as_deref().map(start).transpose()?;
         let lines = BlockLines {
-            station: station.as_ref().map(|part| (part.blocks(), part.config())),
-            centre: centre.as_ref().map(|part| (part.blocks(), part.config())),
+            station: station.as_ref().map(|part| PartLine {
+                service: part.blocks(),
+                config: part.config(),
+                shared: Arc::clone(part.shared()),
+            }),
+            centre: centre.as_ref().map(|part| PartLine {
+                service: part.blocks(),
+                config: part.config(),
+                shared: Arc::clone(part.shared()),
+            }),
             alarms: station
                 .as_ref()
                 .map(|part| Arc::clone(&part.shared().alarms))
@@ -262,13 +270,25 @@ impl Parts {
                     "ask the node that the contacts go to",
                 ),
             },
-            StatusRequest::AddPath { .. }
-            | StatusRequest::RemovePath { .. }
-            | StatusRequest::HintPath { .. } => match &self.station {
-                Some(shared) => station::obey(shared, request),
-                None => refused(
-                    "a node without a destination has no paths",
-                    "send the command to the node that sends",
+            StatusRequest::AddPath { .. } | StatusRequest::RemovePath { .. } => {
+                match &self.station {
+                    Some(shared) => station::obey(shared, request),
+                    None => refused(
+                        "a node without a destination makes no paths",
+                        "send the command to the node that connects to this one",
+                    ),
+                }
+            }
+            StatusRequest::HintPath { ref name, hint } => match (&self.station, &self.centre) {
+                // A path of the configuration comes first; `NAME/0` is always one of a peer.
+                (Some(shared), Some(_)) if station::has_path(shared, name) => {
+                    station::obey(shared, request)
+                }
+                (_, Some(shared)) => centre::hint(shared, name.clone(), hint),
+                (Some(shared), None) => station::obey(shared, request),
+                (None, None) => refused(
+                    "a node that neither sends nor receives has no paths",
+                    "send the command to another node",
                 ),
             },
         }

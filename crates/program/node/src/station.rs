@@ -26,7 +26,7 @@ mod memo;
 mod mirrors;
 mod opening;
 mod order;
-mod outside;
+pub(crate) mod outside;
 mod packing;
 mod paths;
 mod quiet;
@@ -50,6 +50,7 @@ mod uplinks;
 use crate::adopted::{Adopted, ReloadPlan};
 use crate::centre::CentreShared;
 use crate::fault::Fault;
+use crate::forecasts::{GivenHint, HintGiver};
 use crate::guests::{self, ProgramBlocks};
 use crate::services::{self, SessionMemory};
 use crate::status::{ChannelState, ChannelStatus, DestinationStatus, StatusReply, StatusRequest};
@@ -237,7 +238,9 @@ pub(crate) fn obey(shared: &StationShared, request: StatusRequest) -> StatusRepl
             }
         }
         StatusRequest::RemovePath { name } => StationOrder::Remove(name),
-        StatusRequest::HintPath { name, hint } => StationOrder::Hint(name, hint),
+        StatusRequest::HintPath { name, hint: says } => {
+            StationOrder::Hint(name, GivenHint { by: HintGiver::Operator, says })
+        }
         _ => return refused("this is no order for a path"),
     };
     let outcome = shared.orders.give(order, || shared.shutdown.wake_line());
@@ -245,6 +248,37 @@ pub(crate) fn obey(shared: &StationShared, request: StatusRequest) -> StatusRepl
         tracing::info!("{said}");
     }
     StatusReply::Answer(outcome.into())
+}
+
+/// Whether a path of the configuration, or one that was added, has this name.
+pub(crate) fn has_path(shared: &StationShared, name: &str) -> bool {
+    shared.board.paths().iter().any(|(_, paths)| paths.iter().any(|path| path == name))
+}
+
+/// Takes a hint of a program for path number `path` to a destination, in the order in which status
+/// shows them.
+///
+/// # Errors
+/// A sentence: there is no such path, or the hint is out of range.
+pub(crate) fn take_hint(
+    shared: &StationShared,
+    to: &str,
+    path: u8,
+    hint: GivenHint,
+) -> Result<(), String> {
+    hint.check()?;
+    let lines = shared.board.paths();
+    let names = lines.iter().find(|(name, _)| name == to).map_or(&[][..], |(_, paths)| paths);
+    let Some(name) = names.get(usize::from(path)) else {
+        let all = names.iter().enumerate().map(|(place, name)| format!("{place} ({name})"));
+        let all = all.collect::<Vec<_>>().join(", ");
+        return Err(format!("there is no path {path} to {to}; its paths are {all}"));
+    };
+    if !shared.orders.post(StationOrder::Hint(name.clone(), hint)) {
+        return Err("the line's thread does not answer; give the hint again".to_owned());
+    }
+    shared.shutdown.wake_line();
+    Ok(())
 }
 
 fn refused(sentence: &str) -> StatusReply {

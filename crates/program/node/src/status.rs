@@ -7,6 +7,7 @@ mod gaps;
 mod guests;
 mod inputs;
 mod knowledge;
+mod measured;
 mod model;
 mod process;
 mod products;

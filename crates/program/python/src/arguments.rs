@@ -6,7 +6,7 @@ use core::str::FromStr;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDeltaAccess, PyString};
-use skyhaul::{ClassConfig, ClassTree, ClassesConfig, Duration, Path, Rate};
+use skyhaul::{ClassConfig, ClassTree, ClassesConfig, Duration, Path, Probability, Rate};
 
 /// Parses a text; a `ValueError` describes its fault.
 pub fn parsed<T: FromStr<Err: core::fmt::Display>>(text: &str) -> PyResult<T> {
@@ -56,6 +56,16 @@ impl RateArgument {
 /// A rate.
 pub fn rate(value: &Bound<'_, PyAny>) -> PyResult<Rate> {
     value.extract::<RateArgument>()?.rate()
+}
+
+/// A share of datagrams, 0 to 1.
+pub fn share(value: f64) -> PyResult<Probability> {
+    if !(0.0..=1.0).contains(&value) {
+        return Err(PyValueError::new_err(format!("a share of {value} is none; give 0 to 1")));
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
+    let ppb = (value * 1e9).round() as u32;
+    Ok(Probability::from_ppb(ppb))
 }
 
 /// `skyhaul.Path`

@@ -1,12 +1,13 @@
 //! The package's exceptions, for the errors of Rust that they mirror.
 
 use pyo3::PyErr;
-use skyhaul::{LocalError, SessionError, StartError};
+use skyhaul::{HintError, LocalError, SessionError, StartError};
 
 pyo3::import_exception!(skyhaul.errors, BlockError);
 pyo3::import_exception!(skyhaul.errors, ClosedError);
 pyo3::import_exception!(skyhaul.errors, ConfigError);
 pyo3::import_exception!(skyhaul.errors, DataError);
+pyo3::import_exception!(skyhaul.errors, HintRefused);
 pyo3::import_exception!(skyhaul.errors, IdentityError);
 pyo3::import_exception!(skyhaul.errors, SocketError);
 
@@ -15,6 +16,16 @@ pub fn of_session(error: SessionError) -> PyErr {
     match error {
         SessionError::Closed(reason) => ClosedError::new_err(reason),
         SessionError::Block(what) => BlockError::new_err(what),
+    }
+}
+
+/// A hint that is not taken.
+pub fn of_hint(error: HintError) -> PyErr {
+    match error {
+        HintError::Closed => ClosedError::new_err(error.to_string()),
+        HintError::NoPath(_) | HintError::TooMany(_) | HintError::Refused(_) => {
+            HintRefused::new_err(error.to_string())
+        }
     }
 }
 

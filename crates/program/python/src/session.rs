@@ -2,13 +2,16 @@
 
 use crate::arguments::duration;
 use crate::buffer::{Received, shared};
-use crate::errors::{BlockError, ClosedError, of_session};
+use crate::errors::{BlockError, ClosedError, of_hint, of_session};
 use crate::sent::{BlockId, Sent};
 use crate::waiting::{PendingCall, awaitable, job, wait};
 use pyo3::exceptions::{PyStopAsyncIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use skyhaul::{Block, ClassTree, FlowId, MAX_BLOCK, Mode, Session as AppChannel, SessionConfig};
+use skyhaul::{
+    Block, ClassTree, FlowId, HintError, MAX_BLOCK, Mode, PathId, Session as AppChannel,
+    SessionConfig,
+};
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,56 +46,6 @@ impl Session {
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).clone();
         link.ok_or_else(|| ClosedError::new_err("it was closed here"))
     }
-
-    fn block(&self, block: &Bound<'_, PyAny>) -> PyResult<Block> {
-        let block: BlockArgument<'_> = block.extract()?;
-        let bytes = shared(&block.data)?;
-        if bytes.is_empty() || bytes.len() > MAX_BLOCK {
-            let what = format!("a block of {} bytes cannot be sent", bytes.len());
-            return Err(BlockError::new_err(format!(
-                "{what}; divide the data into blocks of 1 to {MAX_BLOCK} bytes"
-            )));
-        }
-        if block.expendable && block.deadline.is_none() {
-            return Err(BlockError::new_err("an expendable block needs a deadline; give it one"));
-        }
-        let class = match &block.class_name {
-            None => self.classes.default_leaf(),
-            Some(name) => self.classes.find(name).ok_or_else(|| {
-                let leaves: Vec<&str> = self.classes.leaves().map(|(_, name)| name).collect();
-                PyValueError::new_err(format!(
-                    "no class `{name}` takes blocks; name one of {}",
-                    leaves.join(", ")
-                ))
-            })?,
-        };
-        Ok(Block {
-            class,
-            priority: block.priority,
-            deadline: block.deadline.as_ref().map(duration).transpose()?,
-            depends_on: block.depends_on.map(Into::into),
-            useful_alone: block.useful_alone,
-            mode: if block.expendable { Mode::Expendable } else { Mode::Reliable },
-            redundant: block.redundant,
-            ..Block::reliable(FlowId(block.flow), bytes)
-        })
-    }
-
-    fn send_job(&self, block: &Bound<'_, PyAny>) -> PyResult<PendingCall> {
-        let (link, block) = (self.link()?, self.block(block)?);
-        Ok(job(async move { link.send(block).await }, |py, sent| {
-            Ok(Py::new(py, Sent::new(sent.map_err(of_session)?))?.into_any())
-        }))
-    }
-
-    /// The next block; `end` makes the result when there are no more.
-    fn recv_job(&self, end: fn(Python<'_>) -> PyResult<Py<PyAny>>) -> PyResult<PendingCall> {
-        let link = self.link()?;
-        Ok(job(async move { link.recv().await }, move |py, incoming| match incoming {
-            Some(incoming) => Ok(Py::new(py, Received::new(incoming))?.into_any()),
-            None => end(py),
-        }))
-    }
 }
 
 /// A session through the block service, which says which classes there are.
@@ -111,24 +64,24 @@ impl Session {
         block: &Bound<'_, PyAny>,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        wait(py, self.send_job(block)?, timeout)
+        wait(py, send_job(self, block)?, timeout)
     }
 
     /// The same for asyncio.
     fn send_async(&self, py: Python<'_>, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        awaitable(py, self.send_job(block)?)
+        awaitable(py, send_job(self, block)?)
     }
 
     /// Waits for the next received block. Returns None when the session has ended and all blocks
     /// were taken.
     #[pyo3(signature = (timeout=None))]
     fn recv(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        wait(py, self.recv_job(|py| Ok(py.None()))?, timeout)
+        wait(py, recv_job(self, |py| Ok(py.None()))?, timeout)
     }
 
     /// The same for asyncio.
     fn recv_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        awaitable(py, self.recv_job(|py| Ok(py.None()))?)
+        awaitable(py, recv_job(self, |py| Ok(py.None()))?)
     }
 
     const fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -136,7 +89,7 @@ impl Session {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let next = wait(py, self.recv_job(|py| Ok(py.None()))?, None)?;
+        let next = wait(py, recv_job(self, |py| Ok(py.None()))?, None)?;
         Ok(Some(next).filter(|next| !next.is_none(py)))
     }
 
@@ -145,7 +98,7 @@ impl Session {
     }
 
     fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        awaitable(py, self.recv_job(|_| Err(PyStopAsyncIteration::new_err(())))?)
+        awaitable(py, recv_job(self, |_| Err(PyStopAsyncIteration::new_err(())))?)
     }
 
     /// A descriptor for select and poll: readable when a block has arrived, the outcome of a block
@@ -207,6 +160,43 @@ impl Session {
         paths.collect()
     }
 
+    /// Says which rate a path of the session has from now on, counted in IP packets. For `lasts`
+    /// seconds the path gets no more; None sets no such limit. The paths of a session of a
+    /// LocalNode are numbered as the node's status shows them, from 0, and the node must allow
+    /// hints of this program.
+    #[pyo3(signature = (path, rate, lasts=None))]
+    fn hint_rate(
+        &self,
+        py: Python<'_>,
+        path: u8,
+        rate: &Bound<'_, PyAny>,
+        lasts: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (rate, lasts) = (crate::arguments::rate(rate)?, lasts.map(duration).transpose()?);
+        let link = self.link()?;
+        hinted(py, async move { link.hint_rate(PathId(path), rate, lasts).await })
+    }
+
+    /// Says which share of its datagrams, 0 to 1, a path of the session loses at least, for `lasts`
+    /// seconds: FEC repair is sized for it.
+    fn hint_loss(
+        &self,
+        py: Python<'_>,
+        path: u8,
+        loss: f64,
+        lasts: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (loss, lasts) = (crate::arguments::share(loss)?, duration(lasts)?);
+        let link = self.link()?;
+        hinted(py, async move { link.hint_loss(PathId(path), loss, lasts).await })
+    }
+
+    /// Withdraws what this program said of a path of the session.
+    fn withdraw_hints(&self, py: Python<'_>, path: u8) -> PyResult<()> {
+        let link = self.link()?;
+        hinted(py, async move { link.withdraw_hints(PathId(path)).await })
+    }
+
     /// The paths that could not be set up, each with the reason.
     fn refused_paths(&self) -> PyResult<Vec<String>> {
         Ok(self.link()?.refused_paths())
@@ -258,4 +248,67 @@ impl Session {
         self.close();
         awaitable(py, job(async {}, |py, ()| Ok(py.None())))
     }
+}
+
+/// The block of a `skyhaul.Block`.
+fn block_of(classes: &ClassTree, block: &Bound<'_, PyAny>) -> PyResult<Block> {
+    let block: BlockArgument<'_> = block.extract()?;
+    let bytes = shared(&block.data)?;
+    if bytes.is_empty() || bytes.len() > MAX_BLOCK {
+        let what = format!("a block of {} bytes cannot be sent", bytes.len());
+        return Err(BlockError::new_err(format!(
+            "{what}; divide the data into blocks of 1 to {MAX_BLOCK} bytes"
+        )));
+    }
+    if block.expendable && block.deadline.is_none() {
+        return Err(BlockError::new_err("an expendable block needs a deadline; give it one"));
+    }
+    let class = match &block.class_name {
+        None => classes.default_leaf(),
+        Some(name) => classes.find(name).ok_or_else(|| {
+            let leaves: Vec<&str> = classes.leaves().map(|(_, name)| name).collect();
+            PyValueError::new_err(format!(
+                "no class `{name}` takes blocks; name one of {}",
+                leaves.join(", ")
+            ))
+        })?,
+    };
+    Ok(Block {
+        class,
+        priority: block.priority,
+        deadline: block.deadline.as_ref().map(duration).transpose()?,
+        depends_on: block.depends_on.map(Into::into),
+        useful_alone: block.useful_alone,
+        mode: if block.expendable { Mode::Expendable } else { Mode::Reliable },
+        redundant: block.redundant,
+        ..Block::reliable(FlowId(block.flow), bytes)
+    })
+}
+
+fn send_job(session: &Session, block: &Bound<'_, PyAny>) -> PyResult<PendingCall> {
+    let (link, block) = (session.link()?, block_of(&session.classes, block)?);
+    Ok(job(async move { link.send(block).await }, |py, sent| {
+        Ok(Py::new(py, Sent::new(sent.map_err(of_session)?))?.into_any())
+    }))
+}
+
+/// The next block; `end` makes the result when there are no more.
+fn recv_job(
+    session: &Session,
+    end: fn(Python<'_>) -> PyResult<Py<PyAny>>,
+) -> PyResult<PendingCall> {
+    let link = session.link()?;
+    Ok(job(async move { link.recv().await }, move |py, incoming| match incoming {
+        Some(incoming) => Ok(Py::new(py, Received::new(incoming))?.into_any()),
+        None => end(py),
+    }))
+}
+
+/// Waits for the answer to a hint: at once in a session of this process, soon from a node.
+fn hinted(
+    py: Python<'_>,
+    answer: impl Future<Output = Result<(), HintError>> + Send + 'static,
+) -> PyResult<()> {
+    let answer = job(answer, |py, answer| answer.map(|()| py.None()).map_err(of_hint));
+    wait(py, answer, None).map(drop)
 }

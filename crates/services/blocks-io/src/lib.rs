@@ -25,7 +25,8 @@ mod status;
 mod turns;
 mod waiting;
 
-pub use line::{ArrivedLineBlock, BlockLine, LineChannel, LineNames, SessionsLine};
+pub use line::{ArrivedLineBlock, BlockLine, HintTaker, LineChannel, LineNames};
+pub use line::{SessionsLine, TakeHint};
 pub use local::{LocalError, LocalNode};
 pub use notices::{EntranceNotice, ProgramNotice};
 pub use server::{BlockServer, ServerSetup};

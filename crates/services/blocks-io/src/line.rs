@@ -1,5 +1,6 @@
 //! What carries the blocks: the sessions of a node.
 
+use skyhaul_blocks::HintRequest;
 use skyhaul_channels::FlowRange;
 use skyhaul_channels_io::{
     ChannelPhase, ChannelService, IncomingBlock, PolledBlock, PolledChannel,
@@ -25,6 +26,13 @@ pub trait BlockLine: Send {
 
     /// Takes them no more.
     fn listen_no_more(&self, program: &str);
+
+    /// Takes what a program says of a path to a peer. `program` names it for people, the same
+    /// after it has come back.
+    ///
+    /// # Errors
+    /// A sentence: the hint cannot be, or there is no such path.
+    fn hint(&self, peer: &str, program: &str, hint: &HintRequest) -> Result<(), String>;
 
     /// The next session that a far program has asked for, and the program that it is for. Wakes
     /// `waker` once when there may be one, where there is none now.
@@ -62,6 +70,20 @@ pub struct SessionsLine {
     pub service: ChannelService,
     /// What is known of the sessions; the owner changes it as the configuration does.
     pub names: Arc<Mutex<LineNames>>,
+    /// Takes hints for the paths.
+    pub hints: HintTaker,
+}
+
+/// Takes what a program says of a path: of the peer, the program and the hint.
+pub struct HintTaker(pub Box<TakeHint>);
+
+/// See [`BlockLine::hint`].
+pub type TakeHint = dyn Fn(&str, &str, &HintRequest) -> Result<(), String> + Send;
+
+impl core::fmt::Debug for HintTaker {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("HintTaker").finish_non_exhaustive()
+    }
 }
 
 /// What is known of sessions before they are there.
@@ -100,6 +122,10 @@ impl BlockLine for SessionsLine {
 
     fn listen_no_more(&self, program: &str) {
         self.service.listen_no_more(program);
+    }
+
+    fn hint(&self, peer: &str, program: &str, hint: &HintRequest) -> Result<(), String> {
+        (self.hints.0)(peer, program, hint)
     }
 
     fn poll_called(&self, waker: &Waker) -> Option<(Box<dyn LineChannel>, String)> {

@@ -38,6 +38,8 @@ pub(crate) struct Link {
     /// What it calls itself.
     pub name: String,
     pub role: Role,
+    /// The line of its session, by its place.
+    pub line: usize,
     pub peer: String,
     /// The classes of its blocks; the first one is the default.
     pub classes: Vec<String>,
@@ -98,6 +100,9 @@ pub(crate) struct Over;
 
 /// A program that has not taken anything for so long does not read.
 pub(crate) const UNREAD: Duration = Duration::from_secs(5);
+/// Answers to hints that a program has not read: a program that gives one a second is that of half
+/// an hour.
+const WAITING_MAX: usize = 2_000;
 /// Messages to a program in one turn.
 const TURN: usize = 64;
 /// The window of a program that names a smaller one: the largest block.
@@ -111,6 +116,7 @@ impl Link {
             pid: owner.pid,
             name: String::new(),
             role: Role::New,
+            line: 0,
             peer: String::new(),
             classes: Vec::new(),
             waker,
@@ -146,6 +152,11 @@ impl Link {
     /// Whether something waits for its socket.
     pub fn is_waiting(&self) -> bool {
         !self.outbox.waiting.is_empty()
+    }
+
+    /// Whether so much waits for its socket that it gets no more.
+    pub fn has_many_waiting(&self) -> bool {
+        self.outbox.waiting.len() > WAITING_MAX
     }
 
     /// Since when its socket takes nothing, if that is long.

@@ -5,8 +5,10 @@ use crate::memory;
 use crate::packet::{self, Came, Packet, Room};
 use bytes::Bytes;
 use skyhaul_blocks::message::{ArrivedHead, BlockBody};
-use skyhaul_blocks::{BlockFate, BlockRequest, NodeMessage, ProgramMessage};
-use skyhaul_channels_io::CarriedChannel;
+use skyhaul_blocks::{
+    BlockFate, BlockRequest, HintRequest, NodeMessage, ProgramHint, ProgramMessage,
+};
+use skyhaul_channels_io::{CarriedChannel, HintError, OwnHint};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{
     Block, BlockId, BlockTiming, ClassConfig, ClassTree, ClassesConfig, Mode, Outcome, Received,
@@ -133,6 +135,10 @@ impl LocalLink {
                 };
                 self.channel.arrive(received(&head, bytes));
             }
+            NodeMessage::Hinted { number, refusal } => {
+                let answer = refusal.map_or(Ok(()), |why| Err(HintError::Refused(why)));
+                self.channel.hinted(number, answer);
+            }
             NodeMessage::Ended(reason) => return Err(reason),
             NodeMessage::Open { .. } | NodeMessage::Listening | NodeMessage::Session => {
                 return Err("the block service sent a message out of place".to_owned());
@@ -150,7 +156,7 @@ impl LocalLink {
             self.out.push_back(Packet { bytes, descriptor: None });
         }
         for _ in 0..TURN {
-            if self.out.is_empty() && !self.next_block()? {
+            if self.out.is_empty() && !self.next_hint() && !self.next_block()? {
                 return Ok(());
             }
             let Some(first) = self.out.front() else { return Ok(()) };
@@ -166,6 +172,21 @@ impl LocalLink {
         }
         self.has_more = true;
         Ok(())
+    }
+
+    /// What the program says next of a path, as a message.
+    fn next_hint(&mut self) -> bool {
+        let next = if self.is_open { self.channel.next_hint() } else { None };
+        let Some((number, path, hint)) = next else { return false };
+        let says = match hint {
+            OwnHint::Rate(rate, lasts) => ProgramHint::Rate { rate, lasts },
+            OwnHint::Loss(loss, lasts) => ProgramHint::Loss { loss, lasts },
+            OwnHint::Withdraw => ProgramHint::Withdraw,
+        };
+        let hint = HintRequest { number, path: path.0, says };
+        let bytes = ProgramMessage::Hint(hint).encode();
+        self.out.push_back(Packet { bytes, descriptor: None });
+        true
     }
 
     /// The program's next block, as a message.

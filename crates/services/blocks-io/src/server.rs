@@ -10,7 +10,7 @@ use crate::turns::{self, ReadDesk, ReadError, Reading, Wish};
 use crate::waiting::Waiting;
 use rustix::event::epoll::EventFlags;
 use skyhaul_blocks::message::INLINE_MAX;
-use skyhaul_blocks::{AllowRule, NodeMessage, ProgramId, ProgramLimits, Programs};
+use skyhaul_blocks::{AllowRule, HintRequest, NodeMessage, ProgramId, ProgramLimits, Programs};
 use skyhaul_channels_io::ChannelPhase;
 use skyhaul_net::{Clock, Waker};
 use skyhaul_transport::cost;
@@ -81,6 +81,15 @@ struct Server {
     /// Whether the status shows a program.
     shows_some: bool,
     room: Room,
+}
+
+/// What a program gets that has just come.
+struct Granted {
+    role: Role,
+    /// The classes of its blocks; the first one is the default.
+    classes: Vec<String>,
+    /// The line of its session, by its place.
+    line: usize,
 }
 
 /// Programs accepted in one turn.
@@ -288,12 +297,12 @@ impl Server {
             for _ in 0..ACCEPTS {
                 let Some(line) = self.setup.lines.get(place) else { break };
                 let Some((channel, name)) = line.poll_called(&waker) else { break };
-                self.called(now, &name, channel);
+                self.called(now, &name, place, channel);
             }
         }
     }
 
-    fn called(&mut self, now: Instant, name: &str, channel: Box<dyn LineChannel>) {
+    fn called(&mut self, now: Instant, name: &str, line: usize, channel: Box<dyn LineChannel>) {
         let Some(listening) = self.names.get(name).copied() else { return };
         let Some(link) = self.links.get(&listening).filter(|link| !link.is_waiting()) else {
             // It does not take what it was given before: this one ends, and its caller hears so.
@@ -306,7 +315,7 @@ impl Server {
         let Some(id) = self.admit(now, own, caller) else { return };
         if let Some(new) = self.links.get_mut(&id) {
             (new.name, new.classes, new.inbox.window) = (name.to_owned(), classes, window);
-            new.role = Role::Session(channel);
+            (new.role, new.line) = (Role::Session(channel), line);
         }
         if let Some(link) = self.links.get_mut(&listening) {
             link.tell(&NodeMessage::Session, Some(its));
@@ -340,7 +349,7 @@ impl Server {
         let mut turn = core::mem::take(&mut self.readable);
         turn.append(&mut self.full);
         let (programs, room) = (&mut self.programs, &mut self.room);
-        let mut desk = ReadDesk { programs, room, wishes: Vec::new() };
+        let mut desk = ReadDesk { programs, room, wishes: Vec::new(), hints: Vec::new() };
         let (mut gone, mut bad) = (Vec::new(), Vec::new());
         for id in turn {
             let Some(link) = self.links.get_mut(&id) else { continue };
@@ -361,12 +370,36 @@ impl Server {
             }
             touched.insert(id);
         }
-        let wishes = desk.wishes;
+        let (wishes, hints) = (desk.wishes, desk.hints);
         gone.into_iter().for_each(|id| self.remove(id));
         bad.into_iter().for_each(|(id, error)| self.send_away(now, id, &error.to_string()));
         for (id, wish) in wishes {
             self.wish(id, wish);
         }
+        for (id, hint) in hints {
+            self.hint(now, id, &hint);
+        }
+    }
+
+    /// A program says something of a path, and hears whether it counts.
+    fn hint(&mut self, now: Instant, id: ProgramId, hint: &HintRequest) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if link.has_many_waiting() {
+            return self.send_away(now, id, "it does not read the answers to its hints");
+        }
+        let may = self.programs.rule(link.uid).is_some_and(|rule| rule.hints);
+        let taken = match self.setup.lines.get(link.line) {
+            _ if !may => Err(format!(
+                "user {} may not say what paths carry, which changes what all programs have of the \
+                line; set `hints = true` in its [[blocks.allow]]",
+                link.uid
+            )),
+            Some(line) if !link.peer.is_empty() => {
+                line.hint(&link.peer, &format!("{} (user {})", link.name, link.uid), hint)
+            }
+            _ => Err("the session is not open yet; give the hint once it is".to_owned()),
+        };
+        link.tell(&NodeMessage::Hinted { number: hint.number, refusal: taken.err() }, None);
     }
 
     /// What a program that has just come wants.
@@ -379,36 +412,32 @@ impl Server {
         };
         let Some(link) = self.links.get_mut(&id) else { return };
         match granted {
-            Ok((role, classes)) => {
+            Ok(Granted { role, classes, line }) => {
                 if matches!(role, Role::Listening) {
                     link.tell(&NodeMessage::Listening, None);
                 }
-                (link.role, link.classes) = (role, classes);
+                (link.role, link.classes, link.line) = (role, classes, line);
                 self.news(id);
             }
             Err(reason) => link.end(&reason),
         }
     }
 
-    fn call(&self, uid: u32, peer: &str, program: &str) -> Result<(Role, Vec<String>), String> {
+    fn call(&self, uid: u32, peer: &str, program: &str) -> Result<Granted, String> {
         let mut known = Vec::new();
-        for line in &self.setup.lines {
+        for (place, line) in self.setup.lines.iter().enumerate() {
             let peers = line.peers();
             if peers.iter().any(|one| one == peer) {
                 let classes = self.classes(uid, &**line)?;
-                return Ok((Role::Session(line.call(peer, classes.clone(), program)), classes));
+                let role = Role::Session(line.call(peer, classes.clone(), program));
+                return Ok(Granted { role, classes, line: place });
             }
             known.extend(peers);
         }
         Err(format!("this node has no peer `{peer}`; its peers are {}", known.join(", ")))
     }
 
-    fn listen(
-        &mut self,
-        id: ProgramId,
-        uid: u32,
-        name: &str,
-    ) -> Result<(Role, Vec<String>), String> {
+    fn listen(&mut self, id: ProgramId, uid: u32, name: &str) -> Result<Granted, String> {
         if name.is_empty() {
             return Err("a program that listens needs a name".to_owned());
         }
@@ -429,7 +458,7 @@ impl Server {
             line.listen(name, all.clone());
         }
         self.names.insert(name.to_owned(), id);
-        Ok((Role::Listening, all))
+        Ok(Granted { role: Role::Listening, classes: all, line: 0 })
     }
 
     /// The classes that a user's blocks may have, the default one first.

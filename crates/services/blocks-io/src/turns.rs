@@ -6,7 +6,8 @@ use crate::memory;
 use crate::packet::{self, Came, Room};
 use skyhaul_blocks::message::{BadMessage, BlockBody, INLINE_MAX, ProgramMessage};
 use skyhaul_blocks::{
-    BadBlock, BlockFate, BlockRefusal, BlockRequest, DepartingBlock, ProgramId, Programs,
+    BadBlock, BlockFate, BlockRefusal, BlockRequest, DepartingBlock, HintRequest, ProgramId,
+    Programs,
 };
 use skyhaul_channels_io::PolledBlock;
 use skyhaul_transport::{Block, ClassId, Mode, Outcome, cost};
@@ -67,6 +68,8 @@ pub(crate) struct ReadDesk<'a> {
     pub room: &'a mut Room,
     /// What programs want that have just come.
     pub wishes: Vec<(ProgramId, Wish)>,
+    /// What programs say of paths.
+    pub hints: Vec<(ProgramId, HintRequest)>,
 }
 
 /// Messages read of one program in a turn, so that none keeps the others waiting.
@@ -81,7 +84,7 @@ pub(crate) fn read(
     link: &mut Link,
     desk: &mut ReadDesk<'_>,
 ) -> Result<Reading, ReadError> {
-    let ReadDesk { programs, room, wishes } = desk;
+    let ReadDesk { programs, room, wishes, hints } = desk;
     let mut bytes = 0;
     for _ in 0..MESSAGES {
         if !take_large(now, id, link, programs)? {
@@ -107,6 +110,7 @@ pub(crate) fn read(
                 take(now, id, link, programs, came)?;
             }
             (ProgramMessage::Taken(cost), Role::Session(_)) => link.inbox.taken(cost),
+            (ProgramMessage::Hint(hint), Role::Session(_)) => hints.push((id, hint)),
             (ProgramMessage::Call { peer, program, name, window }, Role::New) => {
                 (link.name, link.inbox.window) = (name, window);
                 wishes.push((id, Wish::Call { peer, program }));

@@ -23,12 +23,14 @@
 //! ```
 
 mod head;
+mod hint;
 pub mod message;
 mod program;
 mod programs;
 mod rules;
 
 pub use head::{BadBlock, BlockFate, BlockRefusal, BlockRequest};
+pub use hint::{HintRequest, ProgramHint};
 pub use message::{NodeMessage, ProgramMessage};
 pub use program::ProgramCounters;
 pub use programs::{AdmissionError, DepartingBlock, ProgramId, Programs};

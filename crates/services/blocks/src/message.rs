@@ -4,9 +4,10 @@
 //! before it. A block of more than [`INLINE_MAX`] bytes is in a descriptor beside the message.
 
 use crate::head::{BlockFate, BlockRefusal, BlockRequest};
+use crate::hint::{HintRequest, ProgramHint};
 use bytes::Bytes;
 use skyhaul_units::wire::{ByteReader, ByteWriter};
-use skyhaul_units::{Duration, Instant, Utc};
+use skyhaul_units::{Duration, Instant, Probability, Rate, Utc};
 
 /// The version of these messages.
 pub const VERSION: u16 = 1;
@@ -51,6 +52,8 @@ pub enum ProgramMessage {
     },
     /// The cost of all blocks that it has taken since the session began.
     Taken(u64),
+    /// What it knows of a path.
+    Hint(HintRequest),
 }
 
 /// Where the bytes of a block are.
@@ -89,6 +92,13 @@ pub enum NodeMessage {
     Listening,
     /// A session with a far program that called, as a socket in the descriptor.
     Session,
+    /// What became of a hint.
+    Hinted {
+        /// Its number.
+        number: u64,
+        /// Why the node does not take it; none where it does.
+        refusal: Option<String>,
+    },
 }
 
 /// What is known of a block that arrived.
@@ -130,12 +140,18 @@ const CALL: u8 = 0x01;
 const LISTEN: u8 = 0x02;
 const BLOCK: u8 = 0x03;
 const TAKEN: u8 = 0x04;
+const HINT: u8 = 0x05;
 const OPEN: u8 = 0x81;
 const ENDED: u8 = 0x82;
 const FATES: u8 = 0x83;
 const ARRIVED: u8 = 0x84;
 const LISTENING: u8 = 0x85;
 const SESSION: u8 = 0x86;
+const HINTED: u8 = 0x87;
+
+const RATE: u8 = 1;
+const LOSS: u8 = 2;
+const WITHDRAW: u8 = 3;
 
 const EXPENDABLE: u8 = 1;
 const REDUNDANT: u8 = 2;
@@ -175,6 +191,11 @@ impl ProgramMessage {
                 out.u64(*cost);
                 out.into_bytes()
             }
+            Self::Hint(hint) => {
+                let mut out = begin(HINT, 27);
+                put_hint(&mut out, hint);
+                out.into_bytes()
+            }
         }
     }
 
@@ -207,6 +228,7 @@ impl ProgramMessage {
                 return Some(Self::Block { head, body: body(flags, len, reader.rest())? });
             }
             TAKEN => Self::Taken(reader.u64()?),
+            HINT => Self::Hint(take_hint(&mut reader)?),
             _ => return None,
         };
         reader.is_empty().then_some(message)
@@ -225,10 +247,9 @@ impl NodeMessage {
                 classes.iter().for_each(|class| text(&mut out, class));
                 out.into_bytes()
             }
-            Self::Ended(sentence) => {
-                let mut out = begin(ENDED, 1 + sentence.len());
-                let end = sentence.floor_char_boundary(SENTENCE_MAX.min(sentence.len()));
-                out.bytes(&sentence.as_bytes()[..end]);
+            Self::Ended(reason) => {
+                let mut out = begin(ENDED, 1 + reason.len());
+                out.bytes(sentence(reason));
                 out.into_bytes()
             }
             Self::Fates(fates) => {
@@ -246,6 +267,12 @@ impl NodeMessage {
             }
             Self::Listening => begin(LISTENING, 1).into_bytes(),
             Self::Session => begin(SESSION, 1).into_bytes(),
+            Self::Hinted { number, refusal } => {
+                let mut out = begin(HINTED, 9 + SENTENCE_MAX);
+                out.u64(*number);
+                out.bytes(sentence(refusal.as_deref().unwrap_or_default()));
+                out.into_bytes()
+            }
         }
     }
 
@@ -267,10 +294,11 @@ impl NodeMessage {
                 let classes = ByteReader::new(reader.rest()).all(name)?;
                 return Some(Self::Open { peer, fingerprint, classes });
             }
-            ENDED => {
-                let rest = reader.rest();
-                let text = core::str::from_utf8(rest).ok()?;
-                return (rest.len() <= SENTENCE_MAX).then(|| Self::Ended(text.to_owned()));
+            ENDED => return take_sentence(reader.rest()).map(Self::Ended),
+            HINTED => {
+                let (number, said) = (reader.u64()?, take_sentence(reader.rest())?);
+                let refusal = Some(said).filter(|said| !said.is_empty());
+                return Some(Self::Hinted { number, refusal });
             }
             FATES => {
                 let fate =
@@ -388,6 +416,47 @@ fn take_head(reader: &mut ByteReader<'_>) -> Option<(BlockRequest, u8, u32)> {
         redundant: flags & REDUNDANT != 0,
     };
     Some((head, flags, len))
+}
+
+fn put_hint(out: &mut ByteWriter, hint: &HintRequest) {
+    out.u64(hint.number);
+    out.u8(hint.path);
+    let (kind, value, lasts) = match hint.says {
+        ProgramHint::Rate { rate, lasts } => {
+            (RATE, rate.as_bps(), lasts.map_or(0, |lasts| lasts.as_nanos().max(1)))
+        }
+        ProgramHint::Loss { loss, lasts } => (LOSS, loss.as_ppb().into(), lasts.as_nanos().max(1)),
+        ProgramHint::Withdraw => (WITHDRAW, 0, 0),
+    };
+    out.u8(kind);
+    out.u64(value);
+    out.u64(lasts);
+}
+
+fn take_hint(reader: &mut ByteReader<'_>) -> Option<HintRequest> {
+    let (number, path, kind) = (reader.u64()?, reader.u8()?, reader.u8()?);
+    let (value, lasts) = (reader.u64()?, reader.u64()?);
+    let lasts = (lasts > 0).then(|| Duration::from_nanos(lasts.min(CENTURY_NANOS)));
+    let says = match kind {
+        RATE => ProgramHint::Rate { rate: Rate::from_bps(value), lasts },
+        LOSS => {
+            let ppb = u32::try_from(value).ok().filter(|ppb| *ppb <= Probability::ONE.as_ppb())?;
+            ProgramHint::Loss { loss: Probability::from_ppb(ppb), lasts: lasts? }
+        }
+        WITHDRAW => ProgramHint::Withdraw,
+        _ => return None,
+    };
+    Some(HintRequest { number, path, says })
+}
+
+/// A sentence of no more than [`SENTENCE_MAX`] bytes; a longer one is cut.
+fn sentence(text: &str) -> &[u8] {
+    &text.as_bytes()[..text.floor_char_boundary(SENTENCE_MAX.min(text.len()))]
+}
+
+fn take_sentence(bytes: &[u8]) -> Option<String> {
+    let text = core::str::from_utf8(bytes).ok()?;
+    (bytes.len() <= SENTENCE_MAX).then(|| text.to_owned())
 }
 
 const CENTURY_NANOS: u64 = 100 * 366 * 86_400 * 1_000_000_000;

@@ -12,6 +12,9 @@ pub struct AllowRule {
     pub classes: Option<Vec<String>>,
     /// What all programs of the user together may send; none is without a limit.
     pub rate: Option<Rate>,
+    /// Whether the user's programs may say what the paths carry. That changes what all have of the
+    /// line.
+    pub hints: bool,
 }
 
 /// Bounds of what the service holds.
@@ -35,9 +38,9 @@ impl Default for ProgramLimits {
 }
 
 impl AllowRule {
-    /// All classes without a limit of the rate.
+    /// Everything, without a limit of the rate: for the node's own user, who commands the node too.
     pub const fn all(uid: u32) -> Self {
-        Self { uid, classes: None, rate: None }
+        Self { uid, classes: None, rate: None, hints: true }
     }
 
     /// Whether blocks may be of this class.

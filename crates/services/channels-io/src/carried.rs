@@ -5,10 +5,11 @@
 
 use crate::channel::AppChannel;
 use crate::channel_error::AppChannelError;
+use crate::hint::{HintError, OwnHint};
 use crate::state::{ArrivedBlock, ChannelId, OutgoingBlock, Shared};
 use skyhaul_net::Waker;
 use skyhaul_quic::Fingerprint;
-use skyhaul_transport::{Block, BlockId, ClassTree, Outcome, Received};
+use skyhaul_transport::{Block, BlockId, ClassTree, Outcome, PathId, Received};
 use std::future::poll_fn;
 use std::sync::Arc;
 
@@ -122,6 +123,18 @@ impl CarriedChannel {
         channel.stats.sent.blocks_taken += 1;
         channel.wake();
         Some((ticket, block))
+    }
+
+    /// What the program says next of a path, with a number for the answer.
+    pub fn next_hint(&self) -> Option<(u64, PathId, OwnHint)> {
+        self.shared.state().channels.get_mut(&self.id)?.terms.hints.take_next()
+    }
+
+    /// The answer to a hint.
+    pub fn hinted(&self, number: u64, answer: Result<(), HintError>) {
+        if let Some(channel) = self.shared.state().channels.get_mut(&self.id) {
+            channel.hinted(number, answer);
+        }
     }
 
     /// The name by which others depend on a block.

@@ -2,11 +2,10 @@
 
 use crate::channel_error::AppChannelError;
 use crate::session_bell::SessionBell;
-use crate::state::{ArrivedBlock, ChannelId, ChannelState, HINTS_MAX, OwnHint, SentKey, Shared};
+use crate::state::{ArrivedBlock, ChannelId, ChannelState, SentKey, Shared};
 use core::pin::Pin;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{Block, BlockId, ClassTree, Outcome, PathId, PathStatus, Received, Stats};
-use skyhaul_units::{Duration, Probability, Rate};
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -47,6 +46,10 @@ impl AppChannel {
 
     pub(crate) const fn id(&self) -> ChannelId {
         self.id
+    }
+
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The classes of blocks in a session of a node's block service: the node has given them. None
@@ -120,44 +123,6 @@ impl AppChannel {
     /// The session's paths and their state, as of the last time it was served.
     pub fn paths(&self) -> Vec<(PathId, PathStatus)> {
         self.shared.see(self.id, |channel| channel.paths.clone())
-    }
-
-    /// Says which rate a path of the session has from now on, counted in IP packets: from a modem,
-    /// or an operator. Congestion control begins with it, and with `lasts` the path gets no more
-    /// until then, whatever it measures. Returns whether it was taken: the session is one of this
-    /// process, and has this path.
-    pub fn hint_rate(&self, path: PathId, rate: Rate, lasts: Option<Duration>) -> bool {
-        self.hint(path, OwnHint::Rate(rate, lasts))
-    }
-
-    /// Says which share of its datagrams a path loses at least, for so long: FEC repair is sized
-    /// for it before it was measured. Returns whether it was taken, as [`Self::hint_rate`] does.
-    pub fn hint_loss(&self, path: PathId, loss: Probability, lasts: Duration) -> bool {
-        self.hint(path, OwnHint::Loss(loss, lasts))
-    }
-
-    /// Withdraws what was said of a path. Returns whether it was taken, as [`Self::hint_rate`]
-    /// does.
-    pub fn withdraw_hints(&self, path: PathId) -> bool {
-        self.hint(path, OwnHint::Withdraw)
-    }
-
-    fn hint(&self, path: PathId, hint: OwnHint) -> bool {
-        let is_taken = {
-            let mut state = self.shared.state();
-            let Some(channel) = state.channels.get_mut(&self.id) else { return false };
-            let is_there = channel.paths.iter().any(|(known, _)| *known == path);
-            let has_room = channel.terms.hints.len() < HINTS_MAX;
-            let is_taken = is_there && has_room && channel.closed.is_none();
-            if is_taken {
-                channel.terms.hints.push((path, hint));
-            }
-            is_taken
-        };
-        if is_taken {
-            self.shared.wake();
-        }
-        is_taken
     }
 
     /// Paths that were asked for and could not be made, with the reason: the session goes on

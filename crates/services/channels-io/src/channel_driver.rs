@@ -1,5 +1,6 @@
 //! The transport's side of a client: moves blocks between the program and the sessions.
 
+use crate::hint::HintError;
 use crate::path_choice::PathChoice;
 use crate::state::{ArrivedBlock, ChannelId, ConnectRequest, OutgoingBlock, Shared, Ticket};
 use skyhaul_net::Service;
@@ -110,8 +111,14 @@ impl ChannelDriver {
             let Some(channel) = state.channels.get_mut(&member.channel) else { continue };
             let Some(session) = manager.session(*id) else { continue };
             channel.released.drain(..).for_each(|len| session.release(len));
-            for (path, hint) in channel.terms.hints.drain(..) {
-                session.hint(path, [hint.at(now)]);
+            for (number, path, hint) in channel.terms.hints.take_all() {
+                let is_there = session.paths().iter().any(|(known, _)| known == path);
+                let answer = match is_there && session.hint(path, [hint.at(now)]) {
+                    true => Ok(()),
+                    false if is_there => Err(HintError::TooMany(path)),
+                    false => Err(HintError::NoPath(path)),
+                };
+                channel.hinted(number, answer);
             }
             channel.stats = session.stats();
             channel.paths.clear();

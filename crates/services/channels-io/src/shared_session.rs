@@ -2,6 +2,7 @@
 
 use crate::channel::AppChannel;
 use crate::channel_error::AppChannelError;
+use crate::hint::HintError;
 use crate::shared_channel::SharedChannel;
 use crate::state::{ArrivedBlock, ChannelState, FarNode, OpenRequest, Shared, State};
 use bytes::Bytes;
@@ -86,6 +87,8 @@ const ACCEPTED_MAX: usize = 64;
 const REASON_MAX: usize = 256;
 /// The longest name of a program that is shown.
 const NAME_SHOWN: usize = 64;
+/// Why a hint by way of a channel is not taken.
+const NODES_PATHS: &str = "the paths are the node's; give it the hint";
 /// Why a channel without a request is ended.
 const NO_REQUEST: &str = "a channel of blocks names a program";
 
@@ -399,6 +402,9 @@ impl SharedChannels {
             if !channel.is_polled() {
                 channel.paths.clear();
                 channel.paths.extend(session.paths().iter());
+            }
+            for (number, ..) in channel.terms.hints.take_all() {
+                channel.hinted(number, Err(HintError::Refused(NODES_PATHS.to_owned())));
             }
             if channel.is_done_with() && member.has_no_open() {
                 self.blocks.end(*key);

@@ -1,14 +1,15 @@
 //! State that the program and the transport's thread share.
 
 use crate::channel_error::AppChannelError;
+use crate::hint::{ChannelHints, HintError};
 use crate::path_choice::PathChoice;
 use bytes::Bytes;
 use skyhaul_net::Waker;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{
-    Block, BlockId, ClassTree, Hint, Outcome, PathId, PathStatus, Received, Stats, cost,
+    Block, BlockId, ClassTree, Outcome, PathId, PathStatus, Received, Stats, cost,
 };
-use skyhaul_units::{Duration, Instant, Probability, Rate};
+use skyhaul_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -126,38 +127,10 @@ pub(crate) struct ChannelTerms {
     pub request: Bytes,
     /// The classes of blocks, where the carrier has them from elsewhere.
     pub classes: Option<ClassTree>,
-    /// What the program knows of the session's paths, until the session has taken it: at most
-    /// [`HINTS_MAX`].
-    pub hints: Vec<(PathId, OwnHint)>,
+    /// What the program knows of the session's paths, until the session has taken it.
+    pub hints: ChannelHints,
     /// Outcomes for an owner who polls; none for one who has a future for each block.
     pub outcomes: Option<Vec<(Ticket, Outcome)>>,
-}
-
-/// What a program knows of a path of its session, from the moment on that the session takes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OwnHint {
-    /// The rate, and for how long it is the most.
-    Rate(Rate, Option<Duration>),
-    /// The share of datagrams that is lost at least, and for how long.
-    Loss(Probability, Duration),
-    /// All hints are withdrawn.
-    Withdraw,
-}
-
-/// Hints on their way to the session: the thread of the session takes them at once.
-pub(crate) const HINTS_MAX: usize = 64;
-
-impl OwnHint {
-    /// The hint as the session takes it at `now`.
-    pub fn at(self, now: Instant) -> Hint {
-        match self {
-            Self::Rate(rate, lasts) => {
-                Hint::Rate { from: now, until: lasts.map(|lasts| now + lasts), rate }
-            }
-            Self::Loss(loss, lasts) => Hint::Loss { from: now, until: now + lasts, loss },
-            Self::Withdraw => Hint::Withdraw,
-        }
-    }
 }
 
 /// A future that waits for a channel to change, or for one that a far node opens. Dropping it
@@ -231,6 +204,12 @@ impl ChannelState {
         let block = self.incoming.pop_front()?;
         self.uncounted -= block.uncounted();
         Some(block)
+    }
+
+    /// The answer to a hint of the program.
+    pub fn hinted(&mut self, number: u64, answer: Result<(), HintError>) {
+        self.terms.hints.answer(number, answer);
+        self.wake();
     }
 
     /// The session took the block.
@@ -362,6 +341,21 @@ impl Waiter<'_> {
             self.shared.waker.wake();
         }
         sent
+    }
+
+    /// The number of this one, which no other has.
+    pub const fn number(&self) -> WaiterId {
+        self.id
+    }
+
+    /// What `take` finds, or `failed` makes where the channel ends before.
+    pub fn poll_for<T>(
+        &self,
+        context: &Context<'_>,
+        take: impl FnMut(&mut ChannelState) -> Option<T>,
+        failed: impl FnOnce(AppChannelError) -> T,
+    ) -> Poll<T> {
+        self.with(context, take, failed)
     }
 
     pub fn poll_recv(&self, context: &Context<'_>) -> Poll<Option<ArrivedBlock>> {

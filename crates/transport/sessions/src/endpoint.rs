@@ -43,6 +43,11 @@ pub trait Endpoint {
     /// A connection, until its end has been polled from it.
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path>;
 
+    /// The far end's address on a connection, where the endpoint has it at hand.
+    fn remote(&self, _id: ConnectionId) -> Option<SocketAddr> {
+        None
+    }
+
     /// The next event, until `None`.
     fn poll_event(&mut self) -> Option<EndpointEvent>;
 

@@ -205,6 +205,10 @@ fn refused(id: ConnectionId, held: &Held, reason: Refusal) -> EndpointEvent {
 }
 
 impl Endpoint for TlsConnections {
+    fn remote(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.connections.get(&id).map(|held| held.remote)
+    }
+
     fn call(
         &mut self,
         now: Instant,

@@ -248,6 +248,10 @@ impl Endpoint for TcpEndpoint {
         self.connections.connection(id)
     }
 
+    fn remote(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.connections.remote(id)
+    }
+
     fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.connections.poll_event()
     }

@@ -1,8 +1,8 @@
 //! What a program knows of a path of its session.
 
 use skyhaul::{
-    Block, Duration, FlowId, Identity, Node, Outcome, Path, PathId, Probability, Rate, Session,
-    Wait,
+    Block, Duration, FlowId, HintError, Identity, Node, Outcome, Path, PathId, Probability, Rate,
+    Session, Wait,
 };
 
 fn key(seed: u8) -> Identity {
@@ -32,10 +32,10 @@ fn a_program_says_the_rate_and_the_loss_of_a_path_and_withdraws_that() {
     let minute = Duration::from_secs(60);
     // What is planned for is a little less than what was said.
     let [fifth, tenth] = [5, 10].map(|parts| Probability::of(1, parts));
-    assert!(session.hint_loss(PathId(0), fifth, minute));
+    session.hint_loss(PathId(0), fifth, minute).wait().unwrap();
     until(&session, "repair is planned for the loss", |loss| loss >= tenth);
     let slow = Rate::from_bps(200_000);
-    assert!(session.hint_rate(PathId(0), slow, Some(minute)));
+    session.hint_rate(PathId(0), slow, Some(minute)).wait().unwrap();
     let block = || Block::reliable(FlowId(0), vec![7; 25_000].into());
     let sent = [block(), block()].map(|block| session.send(block).wait().unwrap());
     let caller = far.accept().wait().unwrap();
@@ -44,9 +44,12 @@ fn a_program_says_the_rate_and_the_loss_of_a_path_and_withdraws_that() {
     // A second of the rate lies between the two.
     let took = second.since(first);
     assert!(took >= Duration::from_millis(500), "{took:?} for a second of the rate");
-    assert!(session.withdraw_hints(PathId(0)));
-    assert!(!session.hint_rate(PathId(7), slow, None), "it has no such path");
+    session.withdraw_hints(PathId(0)).wait().unwrap();
+    // Without traffic too: nothing is left of what was said.
+    until(&session, "nothing is planned for what was withdrawn", |loss| loss < tenth);
+    let other = session.hint_rate(PathId(7), slow, None).wait();
+    assert_eq!(other, Err(HintError::NoPath(PathId(7))));
     drop(far);
     assert!(session.recv().wait().is_none());
-    assert!(!session.withdraw_hints(PathId(0)), "it has ended");
+    assert_eq!(session.withdraw_hints(PathId(0)).wait(), Err(HintError::Closed));
 }

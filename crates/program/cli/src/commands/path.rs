@@ -1,4 +1,4 @@
-//! `skyhaul path`: the paths of a running station.
+//! `skyhaul path`: the paths of a running node.
 
 use super::node_socket::NodeArguments;
 use super::status::write_paths;
@@ -8,7 +8,7 @@ use skyhaul_node::status::{PathHint, StatusRequest, ask, order};
 use skyhaul_units::{Probability, Rate};
 use std::io::Write;
 
-/// Changes the paths of a running station, until its configuration is read again.
+/// Shows and changes the paths of a running node, until its configuration is read again.
 #[derive(clap::Subcommand)]
 pub enum PathCommand {
     /// Shows the paths and their state.
@@ -42,12 +42,18 @@ Example:
         announced loss before a loss was measured, and for no less until its end. Forecasts take \
         hints into account.
 
+A path of the configuration has its name. At a node that receives, the paths of a node \
+        that has connected to it are named by that node and a number, such as `svalbard/0`, as \
+        `skyhaul path list` shows; `svalbard` stands for all of them. Such a hint is for what \
+        this node sends there: each end needs its own.
+
 Example:
   skyhaul path hint modem --from 2026-11-22T12:30:00Z --until 2026-11-22T12:38:00Z --config \
   station.toml
   skyhaul path hint modem --rate '5 Mbit/s' --from 2026-11-22T12:38:00Z --config station.toml
   skyhaul path hint modem --loss '2 %' --until 2100-01-01T00:00:00Z --config station.toml
-  skyhaul path hint modem --withdraw --config station.toml")]
+  skyhaul path hint modem --withdraw --config station.toml
+  skyhaul path hint svalbard --rate '2 Mbit/s' --until 2100-01-01T00:00:00Z --config centre.toml")]
     Hint(HintArguments),
 }
 
@@ -84,7 +90,8 @@ pub struct Add {
 /// A hint about a path.
 #[derive(clap::Args)]
 pub struct HintArguments {
-    /// The path's name.
+    /// The path's name, or the name of a node that connects to this one, with `/` and a number for
+    /// one of its paths.
     name: String,
     /// When the outage begins, or the rate or loss takes effect. For a rate or a loss the default
     /// is now.
@@ -109,7 +116,7 @@ pub struct HintArguments {
 /// Carries out one `path` command.
 ///
 /// # Errors
-/// No station answers, or it cannot do so.
+/// No node answers, or it cannot do so.
 pub fn run(command: PathCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let (node, request) = match command {
         PathCommand::List { node } => return list(&node, out),
@@ -125,20 +132,23 @@ pub fn run(command: PathCommand, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn list(node: &NodeArguments, out: &mut dyn Write) -> Result<(), Failure> {
-    let socket = node.socket()?;
-    match ask(&socket)?.station {
-        Some(station) => Ok(station.destinations.iter().try_for_each(|destination| {
-            if station.destinations.len() > 1 {
-                writeln!(out, "\nto {}", destination.name)?;
-            }
-            write_paths(&destination.line.paths, out)
-        })?),
-        None => {
-            let what = "a node without a destination has no paths";
-            let failure = Failure::new(Exit::Usage, what, "ask the node that sends");
-            Err(failure.at(&socket.display().to_string()))
+    let status = ask(&node.socket()?)?;
+    let destinations = status.station.map(|station| station.destinations).unwrap_or_default();
+    let peers = status.centre.map(|centre| centre.stations).unwrap_or_default();
+    for destination in &destinations {
+        if destinations.len() + peers.len() > 1 {
+            writeln!(out, "\nto {}", destination.name)?;
         }
+        write_paths(&destination.line.paths, out)?;
     }
+    for peer in &peers {
+        writeln!(out, "\nof {}, which has connected to this node", peer.name)?;
+        write_paths(&peer.paths, out)?;
+    }
+    if destinations.is_empty() && peers.is_empty() {
+        writeln!(out, "no node has connected to this one, so there are no paths")?;
+    }
+    Ok(())
 }
 
 impl Add {

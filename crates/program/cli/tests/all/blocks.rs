@@ -8,7 +8,9 @@ use crate::support::patience::until;
 use crate::support::process::{Running, run, text};
 use rustix::process::Signal;
 use serde_json::Value;
-use skyhaul::{Block, Duration, FlowId, LocalNode, Outcome, Session, Wait};
+use skyhaul::{
+    Block, Duration, FlowId, LocalNode, Outcome, PathId, Probability, Rate, Session, Wait,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -56,11 +58,15 @@ impl Nodes {
         LocalNode::at(&self.socket(node), name).unwrap()
     }
 
-    /// The programs of a node, as its status names them.
-    fn programs(&self, name: &str) -> Vec<Value> {
+    fn status(&self, name: &str) -> Value {
         let config = format!("{name}.toml");
         let answer = run(&["status", "--config", &config, "--json"], self.folder.path());
-        let status: Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
+        serde_json::from_slice(&answer.stdout).unwrap_or_default()
+    }
+
+    /// The programs of a node, as its status names them.
+    fn programs(&self, name: &str) -> Vec<Value> {
+        let status = self.status(name);
         status["blocks"]["programs"].as_array().cloned().unwrap_or_default()
     }
 
@@ -196,6 +202,66 @@ fn who_is_allowed_changes_with_a_reload_and_the_socket_waits_for_a_restart() {
     until(logged, || nodes.state());
     let error = near.connect("centre", "echo").wait().unwrap_err().to_string();
     assert!(error.contains("add a [[blocks.allow]]"), "{error}");
+}
+
+#[test]
+fn a_program_that_may_gives_hints_for_the_paths_of_its_node_behind_those_of_the_operator() {
+    let own = rustix::process::geteuid().as_raw();
+    let nodes = Nodes::start("");
+    let echo = echo(&nodes);
+    let near = nodes.program("station", "camera");
+    let session = near.connect("centre", "echo").wait().unwrap();
+    echoed(&session, 10);
+    let (rate, minute) = (Rate::from_mbps(50), Duration::from_secs(60));
+    session.hint_rate(PathId(0), rate, Some(minute)).wait().unwrap();
+    session.hint_loss(PathId(0), Probability::of(1, 20), minute).wait().unwrap();
+    // By whom each hint in force is, and the program that it names.
+    let hints = |name: &str, pointer: &str| -> Vec<(String, Value)> {
+        let hints = nodes.status(name).pointer(pointer).cloned().unwrap_or_default();
+        let text = |hint: &Value, key: &str| hint[key].as_str().unwrap_or_default().to_owned();
+        let shown = |hint: &Value| {
+            (format!("{} by {}", text(hint, "hint"), text(hint, "by")), hint["program"].clone())
+        };
+        hints.as_array().into_iter().flatten().map(shown).collect()
+    };
+    let here = "/station/destinations/0/line/paths/0/hints";
+    let by = |what: &str, name: &str| {
+        (format!("{what} by program"), Value::from(format!("{name} (user {own})")))
+    };
+    let expect = |name: &str, pointer: &str, wanted: &[(String, Value)]| {
+        until(|| (hints(name, pointer) == wanted).then_some(()), || nodes.state());
+    };
+    expect("station", here, &[by("rate", "camera"), by("loss", "camera")]);
+    let no_path = session.hint_rate(PathId(3), rate, None).wait().unwrap_err().to_string();
+    let words = "there is no path 3 to centre; its paths are 0 (path-1)";
+    assert!(no_path.contains(words), "{no_path}");
+    let beyond = session.hint_rate(PathId(0), Rate::from_bps(1), None).wait().unwrap_err();
+    assert!(beyond.to_string().contains("a rate of 1 bit/s is out of range"), "{beyond}");
+    // The operator's counts first.
+    let words = ["path", "hint", "path-1", "--rate", "9 Mbit/s", "--until", "2100-01-01T00:00:00Z"];
+    let said = run(&[&words[..], &["--config", "station.toml"]].concat(), nodes.folder.path());
+    assert!(said.status.success(), "{said:?}");
+    expect("station", here, &[("rate by operator".to_owned(), Value::Null), by("loss", "camera")]);
+    session.withdraw_hints(PathId(0)).wait().unwrap();
+    expect("station", here, &[("rate by operator".to_owned(), Value::Null)]);
+    // At the node that was called, the other way round.
+    near.listen().unwrap();
+    let there = nodes.program("centre", "screen").connect("station", "camera").wait().unwrap();
+    there.hint_rate(PathId(0), rate, Some(minute)).wait().unwrap();
+    expect("centre", "/centre/stations/0/paths/0/hints", &[by("rate", "screen")]);
+    let other = there.hint_rate(PathId(9), rate, None).wait().unwrap_err().to_string();
+    assert!(other.contains("there is no path 9 to station; its paths are station/0"), "{other}");
+    // Who has a table needs the key.
+    let file = nodes.folder.path().join("station.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{text}[[blocks.allow]]\nuser = \"{own}\"\n")).unwrap();
+    nodes.running[0].signal(Signal::HUP);
+    let refused = || session.hint_rate(PathId(0), rate, None).wait().err();
+    let refused = until(refused, || nodes.state()).to_string();
+    assert!(refused.contains("set `hints = true` in its [[blocks.allow]]"), "{refused}");
+    echoed(&session, 10);
+    drop((session, there));
+    echo.join().unwrap();
 }
 
 #[test]

@@ -28,6 +28,11 @@ fn hints(status: &Value) -> Vec<(String, String, f64)> {
     hints.iter().map(shown).collect()
 }
 
+/// The paths of the station, as the centre shows them.
+fn paths_there(centre: &Value) -> Vec<Value> {
+    centre["stations"][0]["paths"].as_array().cloned().unwrap_or_default()
+}
+
 fn hint(what: &str, by: &str, figure: f64) -> (String, String, f64) {
     (what.to_owned(), by.to_owned(), figure)
 }
@@ -139,4 +144,50 @@ fn a_contact_plan_is_followed_and_read_again_when_it_changes() {
     assert!(shown.contains("plan: 1 of 1 windows ahead, the next from 2099-01-01"), "{shown}");
     station.signal(Signal::TERM);
     assert_eq!(station.end().code, Some(0));
+}
+
+#[test]
+fn a_node_that_receives_takes_hints_for_the_paths_of_nodes_that_connect() {
+    let site = Site::new();
+    site.write(&path(""));
+    let order = |name: &str, arguments: &[&str]| {
+        let words = [&["path", "hint", name], arguments, &["--config", "centre.toml"]].concat();
+        run(&words, site.folder())
+    };
+    let until = ["--until", "2100-01-01T00:00:00Z"];
+    let (rate, loss) = (["--rate", "5 Mbit/s"], ["--loss", "20 %"]);
+    let (rate, loss) = ([&rate[..], &until].concat(), [&loss[..], &until].concat());
+    assert_refused(&order("s", &rate), 2, &["s is not connected", "or give it there"]);
+    assert_refused(&order("x", &rate), 2, &["no node of this name", "the nodes are s"]);
+    let mut station = site.start_to_stay();
+    site.centre_until(|centre| (paths_there(centre).first()?["state"] == "active").then_some(()));
+    let shown = printed(&["path", "list", "--config", "centre.toml"], site.folder());
+    assert!(shown.contains("of s, which has connected") && shown.contains("s/0"), "{shown}");
+    assert_refused(&order("s/7", &rate), 2, &["s has no such path", "its paths are 0"]);
+    assert_refused(&order("s/a", &rate), 2, &["no number of a path"]);
+    assert_refused(&order("s", &["--rate", "1 bit/s"]), 2, &["a rate of 1 bit/s is out of range"]);
+    for (name, hint) in [("s", &rate), ("s/0", &loss)] {
+        assert!(order(name, hint).status.success(), "{:?}", order(name, hint));
+    }
+    let hinted = |centre: &Value, count: usize| {
+        let paths = paths_there(centre);
+        let first = paths.first().cloned().unwrap_or_default();
+        let is_so = first["hints"].as_array().is_some_and(|hints| hints.len() == count);
+        is_so.then_some(first)
+    };
+    let first = site.centre_until(|centre| hinted(centre, 2));
+    let says = |hint: &Value| (hint["hint"].clone(), hint["by"].clone());
+    let by = |what: &str| (Value::from(what), Value::from("operator"));
+    let hints: Vec<_> = first["hints"].as_array().unwrap().iter().map(says).collect();
+    assert_eq!(hints, [by("rate"), by("loss")], "{first:#}");
+    // What the session plans with is what was said.
+    site.centre_until(|centre| (paths_there(centre).first()?["loss"] == 0.2).then_some(()));
+    // The hint for all paths is there in the next session too; that for a number is not.
+    station.kill();
+    let _station = site.start_to_stay();
+    let first = site.centre_until(|centre| hinted(centre, 1));
+    assert_eq!(says(&first["hints"][0]), by("rate"), "{first:#}");
+    let said = order("s", &["--withdraw"]);
+    assert!(said.status.success(), "{said:?}");
+    site.centre_until(|centre| hinted(centre, 0));
 }

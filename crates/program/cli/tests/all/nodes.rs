@@ -79,6 +79,22 @@ fn status_shows_contact_times_and_repeats_while_it_is_watched() {
 }
 
 /// One process between two others: it receives from one and sends its own captures to the other.
+/// A node that receives makes no paths, and a relay takes hints for its own paths and for those of
+/// the node that connects to it.
+fn assert_paths_of_a_relay(at: &Path) {
+    let added = run(&["path", "add", "more", "--config", "end.toml"], at);
+    assert_refused(&added, 2, &["without a destination makes no paths", "connects to this one"]);
+    // The relay takes hints for its own paths, and for those of the node that connects to it.
+    let hint = |name: &str| {
+        let words = ["--rate", "9 Mbit/s", "--until", "2100-01-01T00:00:00Z", "--config"];
+        run(&[&["path", "hint", name], &words[..], &["both.toml"]].concat(), at)
+    };
+    for name in ["path-1", "far", "far/0"] {
+        assert!(hint(name).status.success(), "{name}: {:?}", hint(name));
+    }
+    assert_refused(&hint("x"), 2, &["no node of this name may connect here", "NAME/0"]);
+}
+
 #[test]
 fn one_node_captures_sends_receives_and_makes_products() {
     let folder = tempfile::tempdir().unwrap();
@@ -139,8 +155,9 @@ fn one_node_captures_sends_receives_and_makes_products() {
     assert!(shown.contains("station both") && shown.contains("centre both"), "{shown}");
     let paths = run(&["path", "list", "--config", "both.toml"], at);
     assert!(paths.status.success() && text(&paths.stdout).contains("path-1"));
-    let none = run(&["path", "list", "--config", "end.toml"], at);
-    assert_refused(&none, 2, &["without a destination has no paths", "ask the node that sends"]);
+    let shown = run(&["path", "list", "--config", "end.toml"], at);
+    assert!(text(&shown.stdout).contains("of both, which has connected"), "{shown:?}");
+    assert_paths_of_a_relay(at);
     let made = |who: &str| std::fs::read_dir(at.join(format!("{who}-products"))).unwrap().count();
     assert!(made("far") > 0 && made("far") == made("both"), "the same capture, the same products");
 }

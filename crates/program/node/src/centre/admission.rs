@@ -1,5 +1,8 @@
-//! The stations that a centre admits, and how what it sends to them is shared.
+//! The stations that a centre admits, how what it sends to them is shared, and what else the line's
+//! thread is told.
 
+use crate::forecasts::GivenHint;
+use crate::orders::Orders;
 use skyhaul_forward_io::FarRules;
 use skyhaul_quic::Fingerprint;
 use skyhaul_store::StationName;
@@ -27,6 +30,24 @@ pub struct CentreAdmission {
     pub trusted: Vec<BTreeSet<Fingerprint>>,
     /// The class tree of what the centre sends; none where it did not change.
     pub classes: Option<ClassTree>,
+}
+
+/// What the line's thread is told by the others.
+#[derive(Debug, Default)]
+pub struct LineDesk {
+    /// What it is to adopt.
+    pub admission: PendingAdmission,
+    /// Hints for the paths of peers.
+    pub hints: Orders<PeerHint>,
+}
+
+/// A hint for the paths of a peer that has connected here.
+#[derive(Debug)]
+pub struct PeerHint {
+    /// The name of the peer, or `NAME/NUMBER` for one of its paths.
+    pub path: String,
+    /// The hint.
+    pub hint: GivenHint,
 }
 
 /// The newest admission that the line's thread has not adopted yet.

@@ -145,6 +145,13 @@ impl CentreBoard {
         self.shown().stations = stations;
     }
 
+    /// The names of the paths of a peer's session.
+    pub fn paths_of(&self, peer: &str) -> Vec<String> {
+        let shown = self.shown();
+        let its = shown.stations.iter().filter(|station| station.name == peer);
+        its.flat_map(|station| station.paths.iter().map(|path| path.name.clone())).collect()
+    }
+
     /// Shows whether the store takes data.
     pub fn store(&self, state: StoreState) {
         self.shown().store = state;

@@ -3,6 +3,7 @@
 
 use super::admission::{AdmittedStation, CentreAdmission};
 use super::keeper::{Kept, ToKeep};
+use super::peer_paths::{KnownPeers, PeerPaths};
 use super::rivals::{CallerVerdict, Rivals};
 use super::shared::CentreShared;
 use super::standby_teller::StandbyTeller;
@@ -50,6 +51,7 @@ pub struct Downlink {
     rivals: BTreeMap<StationName, Rivals>,
     blocks: Sender<ToKeep>,
     kept: Receiver<Kept>,
+    peer_paths: PeerPaths,
     update_at: Instant,
     ask_at: Instant,
     refusals: Refusals,
@@ -88,8 +90,20 @@ impl Downlink {
         places.into_iter().for_each(|place| lines.guests.unreached(place));
         let (update_at, ask_at) = (Instant::ZERO, Instant::ZERO);
         let (connections, rivals) = (BTreeMap::new(), BTreeMap::new());
-        let refusals = Refusals::default();
-        Self { name, lines, shared, connections, rivals, blocks, kept, update_at, ask_at, refusals }
+        let (peer_paths, refusals) = (PeerPaths::new(shared.clock()), Refusals::default());
+        Self {
+            name,
+            lines,
+            shared,
+            connections,
+            rivals,
+            blocks,
+            kept,
+            peer_paths,
+            update_at,
+            ask_at,
+            refusals,
+        }
     }
 
     fn connected(
@@ -240,9 +254,9 @@ impl Downlink {
     /// The session has ended or was replaced.
     fn forget(&mut self, id: SessionId) {
         self.lines.guests.ended(id);
-        if let Some(caller) = self.connections.remove(&id)
-            && let Some(sender) = caller.sender
-        {
+        let Some(caller) = self.connections.remove(&id) else { return };
+        self.peer_paths.ended(caller.admitted.name.as_str(), id);
+        if let Some(sender) = caller.sender {
             self.shared.gaps().ledger().disconnected(sender.space.as_str());
         }
     }
@@ -307,8 +321,9 @@ impl Downlink {
                 (Ok(_), _) => {}
                 (Err(error), _) => tracing::warn!(station = station.as_str(), "{error}"),
             },
-            Event::PathUp(_) | Event::PathResized(_) => {}
-            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) => {}
+            Event::PathUp(path) => self.peer_paths.up(manager, id, station.as_str(), path),
+            Event::PathResized(_) | Event::PathStalled(_) => {}
+            Event::PathBack(_) | Event::PathDown(..) => {}
             Event::Block(received) => match sender {
                 Some(sender) => {
                     let block = ToKeep { connection: id, sender: Arc::clone(sender), received };
@@ -415,10 +430,33 @@ impl Downlink {
         }
     }
 
+    /// Takes the hints for paths of peers, and now and then brings earlier ones up to date.
+    fn take_hints(&mut self, now: Instant, manager: &mut SessionManager) {
+        let mut next = self.shared.desk.hints.next();
+        if next.is_none() && now < self.update_at {
+            return;
+        }
+        let known = KnownPeers {
+            // Each once, whatever its keys.
+            names: self.lines.peers.values().map(|peer| peer.name.as_str()).collect(),
+            sessions: {
+                let all = self.connections.iter();
+                all.map(|(id, caller)| (*id, caller.admitted.name.as_str())).collect()
+            },
+        };
+        while let Some((order, done)) = next {
+            // Who gave the hint may not wait any more.
+            let _ = done.try_send(self.peer_paths.take(manager, &known, &order));
+            next = self.shared.desk.hints.next();
+        }
+        self.peer_paths.refresh(manager, &known);
+    }
+
     fn update(&self, manager: &SessionManager) {
         let stations = manager.sessions().filter_map(|(id, session)| {
             let station = &self.connections.get(&id)?.admitted.name;
             let stats = session.stats();
+            let paths = self.peer_paths.status(manager, id, station.as_str());
             Some(StationPeer {
                 name: station.as_str().to_owned(),
                 bytes_delivered: stats.received.bytes_delivered,
@@ -428,6 +466,7 @@ impl Downlink {
                 symbols_received: stats.received.symbols_received,
                 held_bytes: stats.received.buffer,
                 window_bytes: stats.received.window,
+                paths,
             })
         });
         self.shared.board.stations(stations.collect());
@@ -484,10 +523,11 @@ impl Service for Downlink {
         while let Ok(kept) = self.kept.try_recv() {
             self.kept(manager, kept);
         }
-        if let Some(admission) = self.shared.admission.take() {
+        if let Some(admission) = self.shared.desk.admission.take() {
             self.adopt(now, manager, admission);
         }
         self.refusals.due(now).iter().for_each(warn);
+        self.take_hints(now, manager);
         if now >= self.ask_at {
             self.ask_at = now + ASK;
             self.ask(now, manager);

@@ -70,7 +70,7 @@ impl Reload {
         shared.store().set_limits(in_force.store.max_size, in_force.store.retention);
         shared.gaps().ledger().stations(&stations(&in_force));
         shared.deliveries().adopt(in_force.outlets.clone());
-        shared.admission.put(admission);
+        shared.desk.admission.put(admission);
         shared.shutdown.wake_line();
         self.before = in_force;
         Ok(Adopted { changes, waits })

@@ -1,7 +1,7 @@
 //! What a centre's threads share: the store and the ledgers beside it, what status shows, alarms,
 //! the end of the centre.
 
-use super::admission::PendingAdmission;
+use super::admission::LineDesk;
 use super::assembly::{AssemblyJournal, stored};
 use super::board::CentreBoard;
 use super::commits::CommitTimes;
@@ -39,8 +39,8 @@ pub struct CentreShared {
     pub delivered: DeliveredContacts,
     /// How long the thread that writes blocks has been in calls to the disk.
     pub disk: BusyClock,
-    /// What the line's thread is to adopt.
-    pub admission: PendingAdmission,
+    /// What the line's thread is told.
+    pub desk: LineDesk,
     /// Wakes the Level-0 thread.
     pub news: StoreNews,
     /// Receivers of live packets.
@@ -97,7 +97,7 @@ impl CentreShared {
             commits: CommitTimes::default(),
             delivered: DeliveredContacts::default(),
             disk: BusyClock::new(clock),
-            admission: PendingAdmission::default(),
+            desk: LineDesk::default(),
             news: StoreNews::default(),
             live: Receivers::default(),
             onward,
@@ -164,6 +164,11 @@ impl CentreShared {
         let journal = self.journal();
         let waiting = journal.standing().filter(|standing| standing.waiting > 0);
         waiting.take(WAITING_SHOWN).map(|standing| standing.shown(AssemblyState::Waiting)).collect()
+    }
+
+    /// The clock.
+    pub const fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// The time.

@@ -79,6 +79,19 @@ impl StationBoard {
         self.destination(place, |shown| shown.line = line);
     }
 
+    /// The destinations, each with the names of the paths to it in the order of the configuration.
+    pub fn paths(&self) -> Vec<(String, Vec<String>)> {
+        let shown = self.shown();
+        let of = |(_, one): &(usize, DestinationStatus)| {
+            let names = one.line.paths.iter().map(|path| path.name.clone());
+            let mut names: Vec<String> = names.collect();
+            // A path over UDP and TCP is shown twice.
+            names.dedup();
+            (one.name.clone(), names)
+        };
+        shown.destinations.iter().map(of).collect()
+    }
+
     /// Shows what is done for destination number `place` where this node stands by for another.
     pub fn standby(&self, place: usize, standby: Option<StandbyStatus>) {
         self.destination(place, |shown| shown.standby = standby);

@@ -1,6 +1,5 @@
 //! The paths of the station's line: which are in use, and when a missing one is called again.
 
-mod forecasts;
 mod over_tcp;
 mod planned;
 mod pool;
@@ -10,7 +9,8 @@ use super::fallback::Twin;
 use super::outside::board::OutsideBoard;
 use super::sockets::PathSocketOpener;
 use crate::fault::Fault;
-use crate::status::{LinePath, PathHint};
+use crate::forecasts::{GivenHint, PathForecasts};
+use crate::status::LinePath;
 use planned::{PlannedPath, RETRY};
 use pool::SocketPool;
 pub use pool::SpareSocket;
@@ -64,8 +64,8 @@ pub struct AdoptedPaths {
 /// What came of a forecast.
 #[derive(Debug)]
 pub struct AcceptedHint {
-    /// The session's path that the forecast is for.
-    pub path: Option<PathId>,
+    /// The session's paths that the forecast is for: over UDP, over TCP.
+    pub paths: Vec<PathId>,
     /// A sentence for the operator.
     pub said: String,
 }
@@ -206,8 +206,7 @@ impl StationPaths {
         for planned in &mut self.planned {
             let knowledge = board.of(planned.config.title());
             if planned.forecasts.learn(knowledge, utc) {
-                changed.extend(planned.path);
-                changed.extend(planned.tcp.as_ref().and_then(|twin| twin.path));
+                changed.extend(planned.used());
             }
         }
         changed
@@ -343,7 +342,7 @@ impl StationPaths {
     pub fn forecast(
         &mut self,
         name: &str,
-        hint: PathHint,
+        hint: &GivenHint,
         now: Utc,
     ) -> Result<AcceptedHint, Fault> {
         let index = find(&self.planned, name)?;
@@ -351,7 +350,7 @@ impl StationPaths {
         let said = planned.forecasts.apply(name, hint, now).map_err(|refused| {
             Fault::configuration(refused.reason, format!("path {name}"), refused.help)
         })?;
-        Ok(AcceptedHint { path: planned.path, said })
+        Ok(AcceptedHint { paths: planned.used().collect(), said })
     }
 
     /// Uses the paths of a configuration that was read again. Those that are there stay, with their
@@ -375,8 +374,8 @@ impl StationPaths {
             let has_other_outages = path.outage != planned.config.outage;
             planned.config = path.clone();
             if has_other_outages {
-                planned.forecasts = forecasts::PathForecasts::of(path);
-                adopted.hinted.extend(planned.path);
+                planned.forecasts = PathForecasts::of(path);
+                adopted.hinted.extend(planned.used());
                 adopted.changes.push(format!("path {}: forecast outages changed", path.title()));
             }
         }
@@ -435,6 +434,8 @@ fn is_same(one: &PathConfig, other: &PathConfig) -> bool {
 mod tests {
     use super::*;
     use crate::address_family::AddressFamily;
+    use crate::forecasts::HintGiver;
+    use crate::status::PathHint;
     use skyhaul_config::ConfigTime;
     use skyhaul_net::{Socket, UdpEndpoint};
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig as QuicConfig, QuicEndpoint};
@@ -513,16 +514,19 @@ mod tests {
         let time = |text: &str| text.parse::<ConfigTime>().expect("a time");
         let (from, until) = (time("2020-01-01T00:00:00Z"), time("2150-01-01T00:00:00Z"));
         let now = clock.utc();
-        paths.forecast("a", PathHint::Outage { from, until }, now).expect("forecast");
+        let given = |says| GivenHint { by: HintGiver::Operator, says };
+        let outage = given(PathHint::Outage { from, until });
+        paths.forecast("a", &outage, now).expect("forecast");
         assert!(paths.call(now).is_some());
         assert_eq!(paths.calling.as_deref(), Some("b"));
-        paths.forecast("b", PathHint::Outage { from, until }, now).expect("forecast");
+        paths.forecast("b", &outage, now).expect("forecast");
         assert!(paths.call(now).is_none(), "all are out");
         let shown = paths.status(&[], clock);
         assert_eq!((shown[0].state.as_str(), shown[0].reason.is_some()), ("absent", true));
-        paths.forecast("a", PathHint::Withdraw, now).expect("withdrawn");
+        paths.forecast("a", &given(PathHint::Withdraw), now).expect("withdrawn");
         assert!(paths.call(now).is_some());
-        assert!(paths.forecast("b", PathHint::Outage { from: until, until: from }, now).is_err());
+        let reversed = given(PathHint::Outage { from: until, until: from });
+        assert!(paths.forecast("b", &reversed, now).is_err());
     }
 
     #[test]
@@ -540,7 +544,7 @@ mod tests {
             (3, 0, vec!["b", "c"]),
             "{changes:?}"
         );
-        assert_eq!(paths.planned[0].forecasts.len(), 1);
+        assert!(!paths.planned[0].forecasts.is_empty());
         let AdoptedPaths { changes, .. } = paths.adopt(
             now,
             vec![config("name = \"d\"\ninterface = \"eth99\"")],

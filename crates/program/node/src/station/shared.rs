@@ -2,11 +2,12 @@
 
 use super::board::StationBoard;
 use super::early::EarlyFinishes;
-use super::order::Orders;
+use super::order::StationOrder;
 use super::outside::board::OutsideBoard;
 use super::refill::Questions;
 use super::routing::Routing;
 use crate::alarms::Alarms;
+use crate::orders::Orders;
 use crate::shutdown::Shutdown;
 use crate::status::{
     BacklogStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus, threads,
@@ -29,7 +30,7 @@ pub struct StationShared {
     /// Ends the station.
     pub shutdown: Shutdown,
     /// Orders to the line's thread.
-    pub orders: Orders,
+    pub orders: Orders<StationOrder>,
     /// Questions of the destinations for missing frames.
     pub questions: Questions,
     /// Where contacts go.

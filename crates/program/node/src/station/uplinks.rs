@@ -70,7 +70,7 @@ impl Uplinks {
                 self.list
                     .iter_mut()
                     .filter(|uplink| has(uplink, &name))
-                    .map(|uplink| uplink.orders().hint(served.manager, &name, hint)),
+                    .map(|uplink| uplink.orders().hint(served.manager, &name, &hint)),
             ),
             StationOrder::Adopt(change) => Some(self.adopt(now, manager, *change)),
         };

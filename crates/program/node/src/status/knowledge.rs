@@ -25,6 +25,9 @@ pub struct HintStatus {
     pub says: HintSays,
     /// Where it comes from.
     pub by: HintOrigin,
+    /// The program that says so, with its user; none where it comes from elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// Until when it holds, in UTC; none for a rate that holds until it was measured.
     pub until: Option<String>,
 }
@@ -53,6 +56,8 @@ pub enum HintSays {
 pub enum HintOrigin {
     /// `[[path.outage]]` or `skyhaul path hint`.
     Operator,
+    /// A program of the block service.
+    Program,
     /// The feed of the path.
     Feed,
     /// The contact plan of the path.
@@ -102,6 +107,7 @@ impl HintOrigin {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Operator => "operator",
+            Self::Program => "program",
             Self::Feed => "feed",
             Self::Plan => "plan",
         }

@@ -431,6 +431,9 @@ pub struct StationPeer {
     /// The receive window.
     #[serde(default)]
     pub window_bytes: u64,
+    /// The paths of its session, by which this node sends to it; their names are `NAME/NUMBER`.
+    #[serde(default)]
+    pub paths: Vec<LinePath>,
 }
 
 /// A contact as received.

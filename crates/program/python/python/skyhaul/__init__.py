@@ -1,9 +1,9 @@
 """Sends blocks with deadlines, priorities and dependencies between two nodes; reads frames and
 packets as columns.
 
-Every call that waits exists twice. The plain call blocks its thread: other threads go on, Ctrl-C
-interrupts the call, and
-``timeout`` limits it. The call with ``_async`` returns an awaitable of asyncio.
+Every call that waits for another node exists twice. The plain call blocks its thread: other
+threads go on, Ctrl-C interrupts the call, and ``timeout`` limits it. The call with ``_async``
+returns an awaitable of asyncio.
 docs/how-to/python.md is a tutorial.
 """
 
@@ -16,6 +16,7 @@ from .errors import (
     DamageWarning,
     DataError,
     Error,
+    HintRefused,
     IdentityError,
     SessionError,
     SocketError,
@@ -34,6 +35,7 @@ __all__ = [
     "DataError",
     "Decoded",
     "Error",
+    "HintRefused",
     "Identity",
     "IdentityError",
     "LocalNode",

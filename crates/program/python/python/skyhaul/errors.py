@@ -38,6 +38,10 @@ class BlockError(SessionError, ValueError):
     """The block cannot be sent."""
 
 
+class HintRefused(SessionError, ValueError):
+    """The session, or the node of a local session, does not take the hint."""
+
+
 class DataError(Error, ValueError):
     """The content of the file is wrong."""
 

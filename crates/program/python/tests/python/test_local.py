@@ -1,6 +1,7 @@
 """Sessions through the block service of a node."""
 
 import asyncio
+import datetime
 import os
 import select
 import unittest
@@ -30,6 +31,21 @@ class Local(unittest.TestCase):
                 self.assertEqual(near.peer_name, "mirror")
                 with self.assertRaisesRegex(ValueError, "name one of usual, urgent"):
                     near.send(skyhaul.Block(b"x", class_name="no such"), WAIT)
+
+    def test_hints_go_to_the_node_which_may_refuse_them(self) -> None:
+        with (
+            skyhaul.LocalNode(SOCKET, "far") as far,
+            skyhaul.LocalNode(SOCKET, "modem") as modem,
+        ):
+            far.listen()
+            with modem.connect("mirror", "far", WAIT) as session:
+                session.hint_rate(0, "2 Mbit/s", lasts=5)
+                session.hint_loss(1, 0.02, datetime.timedelta(seconds=5))
+                session.withdraw_hints(1)
+                with self.assertRaisesRegex(skyhaul.HintRefused, "there is no path 2 to mirror"):
+                    session.hint_rate(2, 2_000_000)
+                with self.assertRaisesRegex(ValueError, "a share of 2.0 is none"):
+                    session.hint_loss(0, 2.0, 5)
 
     def test_what_cannot_be_is_said(self) -> None:
         with self.assertRaises(skyhaul.SocketError):

@@ -32,6 +32,21 @@ class Sessions(unittest.TestCase):
             self.assertEqual([path.state for path in near.paths()], ["active"])
             self.assertGreaterEqual(near.stats()["blocks_taken"], 2)
 
+    def test_what_is_known_of_a_path_is_said_and_withdrawn(self) -> None:
+        with ends() as (near, far):
+            near.hint_loss(0, 0.25, 600)
+            self.assertGreaterEqual(near.paths()[0].loss, 0.25)
+            near.hint_rate(0, "80 Mbit/s", lasts=600)
+            near.withdraw_hints(0)
+            near.send(skyhaul.Block(b"x"), WAIT)
+            self.assertEqual(bytes(far.recv(WAIT)), b"x")
+            self.assertLess(near.paths()[0].loss, 0.25)
+            with self.assertRaisesRegex(skyhaul.HintRefused, "no path 7"):
+                near.withdraw_hints(7)
+            near.close()
+            with self.assertRaises(skyhaul.ClosedError):
+                near.withdraw_hints(0)
+
     def test_a_session_that_is_let_go_ends_once_its_blocks_have_met_their_fate(self) -> None:
         with ends() as (near, far):
             sent = [near.send(skyhaul.Block(bytes([n]) * 1_000), WAIT) for n in range(50)]

@@ -25,6 +25,9 @@ def one(node: skyhaul.Node) -> bytes:
     session = node.accept(timeout=5)
     if session is None:
         return b""
+    session.hint_rate(0, "2 Mbit/s", lasts=5.0)
+    session.hint_loss(0, 0.02, 5)
+    session.withdraw_hints(0)
     for block in session:
         return bytes(block)
     return session.peer_name.encode()

@@ -1,6 +1,6 @@
 //! A line whose one peer is the service itself: what is sent arrives at once.
 
-use skyhaul_blocks::{AllowRule, ProgramLimits};
+use skyhaul_blocks::{AllowRule, HintRequest, ProgramLimits};
 use skyhaul_blocks_io::{
     ArrivedLineBlock, BlockLine, BlockServer, EntranceNotice, LineChannel, LocalNode,
     ProgramNotice, ServerSetup,
@@ -41,10 +41,12 @@ struct Calls {
     listens: BTreeMap<String, Vec<String>>,
     waiting: VecDeque<(LoopChannel, String)>,
     waker: Option<Waker>,
+    /// What programs have said of the paths.
+    hints: Vec<(String, HintRequest)>,
 }
 
-#[derive(Default)]
-struct LoopLine(Mutex<Calls>);
+#[derive(Default, Clone)]
+struct LoopLine(Arc<Mutex<Calls>>);
 
 /// The deepest queue of a receiver.
 const DEPTH: usize = 64;
@@ -77,6 +79,14 @@ impl BlockLine for LoopLine {
 
     fn listen_no_more(&self, program: &str) {
         self.0.lock().unwrap().listens.remove(program);
+    }
+
+    fn hint(&self, peer: &str, program: &str, hint: &HintRequest) -> Result<(), String> {
+        if hint.path > 1 {
+            return Err(format!("there is no path {} to {peer}; its paths are 0, 1", hint.path));
+        }
+        self.0.lock().unwrap().hints.push((program.to_owned(), *hint));
+        Ok(())
     }
 
     fn poll_called(&self, waker: &Waker) -> Option<(Box<dyn LineChannel>, String)> {
@@ -161,6 +171,7 @@ pub struct Service {
     pub notices: Arc<Mutex<Vec<ProgramNotice>>>,
     /// What was said of whether programs can connect.
     pub entrance: Arc<Mutex<Vec<EntranceNotice>>>,
+    line: LoopLine,
     _folder: tempfile::TempDir,
 }
 
@@ -179,22 +190,28 @@ pub fn bounded(allow: Vec<AllowRule>, limits: ProgramLimits) -> Service {
     let told = Arc::clone(&notices);
     let entrance: Arc<Mutex<Vec<EntranceNotice>>> = Arc::default();
     let said = Arc::clone(&entrance);
+    let line = LoopLine::default();
     let server = BlockServer::start(ServerSetup {
         socket: socket.clone(),
         allow,
         limits,
-        lines: vec![Box::new(LoopLine::default())],
+        lines: vec![Box::new(line.clone())],
         clock: Clock::start(),
         notify: Box::new(move |notice| told.lock().unwrap().push(notice)),
         entrance: Box::new(move |notice| said.lock().unwrap().push(notice)),
     })
     .unwrap();
-    Service { server, socket, notices, entrance, _folder: folder }
+    Service { server, socket, notices, entrance, line, _folder: folder }
 }
 
 impl Service {
     pub fn usual() -> Self {
         service(vec![AllowRule::all(own_uid())])
+    }
+
+    /// What programs have said of the paths, each with its name for people.
+    pub fn hints(&self) -> Vec<(String, HintRequest)> {
+        self.line.0.lock().unwrap().hints.clone()
     }
 
     pub fn program(&self, name: &str) -> LocalNode {

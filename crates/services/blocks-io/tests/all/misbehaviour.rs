@@ -7,7 +7,8 @@ use rustix::net::{
 };
 use skyhaul_blocks::message::{BlockBody, MESSAGE_MAX};
 use skyhaul_blocks::{
-    AllowRule, BlockFate, BlockRefusal, BlockRequest, NodeMessage, ProgramLimits, ProgramMessage,
+    AllowRule, BlockFate, BlockRefusal, BlockRequest, HintRequest, NodeMessage, ProgramHint,
+    ProgramLimits, ProgramMessage,
 };
 use skyhaul_transport::{Block, Outcome};
 use skyhaul_units::{ByteCount, FlowId};
@@ -68,6 +69,22 @@ fn sink(service: &Service) -> std::thread::JoinHandle<usize> {
         let session = block_on(node.accept()).unwrap();
         std::iter::from_fn(|| block_on(session.recv())).count()
     })
+}
+
+#[test]
+fn a_program_that_gives_hints_and_reads_no_answer_is_sent_away() {
+    let service = Service::usual();
+    let _counting = sink(&service);
+    let bare = Bare::calling(&service);
+    let hint = HintRequest { number: 1, path: 0, says: ProgramHint::Withdraw };
+    let hint = ProgramMessage::Hint(hint).encode();
+    // It may hand over as many as the service takes, which ends.
+    let given = (0..1_000_000).take_while(|_| bare.say(&hint)).count();
+    assert!((2_000..1_000_000).contains(&given), "{given}");
+    until("it is named", || {
+        let notices = service.notices.lock().unwrap();
+        notices.iter().any(|notice| notice.what.contains("read the answers to its hints"))
+    });
 }
 
 #[test]

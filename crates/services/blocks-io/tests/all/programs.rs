@@ -1,11 +1,11 @@
 //! Programs that do what they should.
 
 use crate::looped::{Service, block_on, own_uid, service, until};
-use skyhaul_blocks::AllowRule;
+use skyhaul_blocks::{AllowRule, ProgramHint};
 use skyhaul_blocks_io::{LocalNode, ProgramState};
-use skyhaul_channels_io::{AppChannel, AppChannelError};
-use skyhaul_transport::{Block, ClassId, MAX_BLOCK, Outcome};
-use skyhaul_units::{Duration, FlowId};
+use skyhaul_channels_io::{AppChannel, AppChannelError, HintError};
+use skyhaul_transport::{Block, ClassId, MAX_BLOCK, Outcome, PathId};
+use skyhaul_units::{Duration, FlowId, Probability, Rate};
 
 /// Two programs with a session.
 fn talking(service: &Service) -> (LocalNode, LocalNode, AppChannel, AppChannel) {
@@ -80,6 +80,39 @@ fn a_program_learns_the_classes_that_it_may_use() {
     let block = Block { class: ClassId(1), ..Block::reliable(FlowId(1), "x".into()) };
     let sent = block_on(here.send(block)).unwrap();
     assert_eq!(block_on(sent), Some(Outcome::Cancelled));
+}
+
+#[test]
+fn what_a_program_says_of_a_path_goes_to_the_line_and_the_answer_comes_back() {
+    let service = Service::usual();
+    let (_near, _far, here, there) = talking(&service);
+    let (rate, loss) = (Rate::from_mbps(3), Probability::of(1, 50));
+    let second = Duration::from_secs(1);
+    assert_eq!(block_on(here.hint_rate(PathId(1), rate, Some(second))), Ok(()));
+    assert_eq!(block_on(there.hint_loss(PathId(0), loss, second)), Ok(()));
+    assert_eq!(block_on(here.withdraw_hints(PathId(1))), Ok(()));
+    let refused = block_on(here.hint_rate(PathId(2), rate, None)).unwrap_err();
+    let words = "the node says: there is no path 2 to mirror; its paths are 0, 1";
+    assert_eq!(refused.to_string(), words);
+    let [camera, screen] = ["camera", "screen"].map(|name| format!("{name} (user {})", own_uid()));
+    let said = [
+        (camera.clone(), 1, ProgramHint::Rate { rate, lasts: Some(second) }),
+        (screen, 0, ProgramHint::Loss { loss, lasts: second }),
+        (camera, 1, ProgramHint::Withdraw),
+    ];
+    let taken = service.hints().into_iter().map(|(who, hint)| (who, hint.path, hint.says));
+    assert_eq!(taken.collect::<Vec<_>>(), said);
+    // Who is not allowed is told what to set, and goes on otherwise.
+    service.server.allow(vec![AllowRule { hints: false, ..AllowRule::all(own_uid()) }]);
+    until("the rule is adopted", || block_on(here.withdraw_hints(PathId(1))).is_err());
+    let refused = block_on(here.hint_rate(PathId(1), rate, None)).unwrap_err();
+    let refused = refused.to_string();
+    assert!(refused.contains("set `hints = true` in its [[blocks.allow]]"), "{refused}");
+    let sent = block_on(here.send(Block::reliable(FlowId(1), "x".into()))).unwrap();
+    assert_eq!(block_on(sent), Some(Outcome::Delivered));
+    drop(service);
+    until("the service has gone", || here.closed().is_some());
+    assert_eq!(block_on(here.withdraw_hints(PathId(1))), Err(HintError::Closed));
 }
 
 #[test]

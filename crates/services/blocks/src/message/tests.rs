@@ -24,6 +24,17 @@ fn arrived() -> ArrivedHead {
     }
 }
 
+const fn loss(percent: u32) -> HintRequest {
+    let loss = Probability::from_ppb(percent * 10_000_000);
+    let says = ProgramHint::Loss { loss, lasts: Duration::from_millis(250) };
+    HintRequest { number: 7, path: 1, says }
+}
+
+const fn hint_rate(lasts: Option<Duration>) -> ProgramMessage {
+    let says = ProgramHint::Rate { rate: Rate::from_mbps(2), lasts };
+    ProgramMessage::Hint(HintRequest { number: u64::MAX, path: 255, says })
+}
+
 #[test]
 fn every_message_is_read_as_it_was_written() {
     let inline = BlockBody::Inline("abc".into());
@@ -37,6 +48,10 @@ fn every_message_is_read_as_it_was_written() {
             body: BlockBody::Descriptor(1 << 20),
         },
         ProgramMessage::Taken(12),
+        ProgramMessage::Hint(HintRequest { number: 4, path: 1, says: ProgramHint::Withdraw }),
+        ProgramMessage::Hint(loss(20)),
+        hint_rate(None),
+        hint_rate(Some(Duration::from_secs(5))),
     ] {
         assert_eq!(ProgramMessage::decode(&message.encode()), Ok(message));
     }
@@ -52,6 +67,8 @@ fn every_message_is_read_as_it_was_written() {
         NodeMessage::Arrived { head: arrived(), body: BlockBody::Descriptor(70_000) },
         NodeMessage::Listening,
         NodeMessage::Session,
+        NodeMessage::Hinted { number: 4, refusal: None },
+        NodeMessage::Hinted { number: 5, refusal: Some("there is no path 7".to_owned()) },
     ] {
         assert_eq!(NodeMessage::decode(&message.encode()), Ok(message));
     }
@@ -66,6 +83,27 @@ fn a_block_is_written_as_the_page_says() {
     let [number, flow, class] = ["0000000000000007", "00000005", "0002"];
     let rest = "000000000ee6b2800000000000000006";
     assert_eq!(hex, format!("03{number}{flow}{class}0307{rest}00000003736b79"));
+}
+
+/// As is this.
+#[test]
+fn a_hint_is_written_as_the_page_says() {
+    let bytes = ProgramMessage::Hint(loss(2)).encode();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, "05000000000000000701020000000001312d00000000000ee6b280");
+}
+
+#[test]
+fn a_hint_that_cannot_be_is_refused() {
+    // A loss of more than everything, a loss without an end, a kind that is none.
+    for (at, byte) in [(11, 1), (19, 0), (10, 9)] {
+        let mut bytes = ProgramMessage::Hint(loss(2)).encode();
+        bytes[at] = byte;
+        if at == 19 {
+            bytes[19..].fill(0);
+        }
+        assert!(ProgramMessage::decode(&bytes).is_err(), "{bytes:?}");
+    }
 }
 
 #[test]

@@ -36,6 +36,10 @@ impl Endpoint for QuicEndpoint {
         self.path(id).map(|path| path as &mut dyn Path)
     }
 
+    fn remote(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.table.get(id).map(|held| held.remote)
+    }
+
     fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.poll_event()
     }

@@ -48,6 +48,10 @@ impl ConnectionTable {
         id
     }
 
+    pub(super) fn get(&self, id: ConnectionId) -> Option<&HeldConnection> {
+        self.connections.get(&id)
+    }
+
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut HeldConnection> {
         self.connections.get_mut(&id)
     }

@@ -21,7 +21,8 @@ fn write_hint(hint: &HintStatus, out: &mut dyn Write) -> io::Result<()> {
         HintSays::Loss { loss } => format!("loss {:.2} %", loss * 1e2),
     };
     let until = hint.until.as_deref().map_or("it was measured", |until| until);
-    writeln!(out, "    hint: {says}, from the {}, until {until}", hint.by.name())
+    let program = hint.program.as_ref().map(|program| format!(" {program}")).unwrap_or_default();
+    writeln!(out, "    hint: {says}, from the {}{program}, until {until}", hint.by.name())
 }
 
 fn write_feed(feed: &FeedStatus, out: &mut dyn Write) -> io::Result<()> {

@@ -1,8 +1,8 @@
 //! A path that is to be used: its socket, its part in the session, its TCP side.
 
-use super::forecasts::PathForecasts;
 use super::pool::SocketPool;
 use crate::address_family::AddressFamily;
+use crate::forecasts::PathForecasts;
 use crate::station::fallback::{BLOCKED, Twin};
 use crate::station::sockets::resolve_in;
 use skyhaul_config::{LinePath as PathConfig, Transport};
@@ -78,9 +78,14 @@ impl PlannedPath {
         self.forecasts.out_until(now)
     }
 
+    /// The session's paths that are its sides.
+    pub fn used(&self) -> impl Iterator<Item = PathId> + use<> {
+        [self.path, self.tcp.as_ref().and_then(|twin| twin.path)].into_iter().flatten()
+    }
+
     /// Whether one of its sides is this path of the session.
     pub fn has(&self, path: PathId) -> bool {
-        self.path == Some(path) || self.tcp.as_ref().is_some_and(|twin| twin.path == Some(path))
+        self.used().any(|used| used == path)
     }
 
     /// The host and port that are called.

@@ -25,7 +25,7 @@ impl PlannedPath {
             ..LinePath::default()
         };
         if let Some((_, status)) = used.iter().find(|(path, _)| Some(*path) == twin.path) {
-            fill(&mut shown, status, clock);
+            shown.measure(status, clock);
         }
         shown.reason = shown.reason.or_else(|| twin.reason.clone());
         shown
@@ -50,7 +50,7 @@ impl PlannedPath {
         }
         shown.outlook = self.forecasts.outlook(clock.utc());
         if let Some((_, status)) = used.iter().find(|(path, _)| Some(*path) == self.path) {
-            fill(&mut shown, status, clock);
+            shown.measure(status, clock);
         }
         shown
     }
@@ -69,39 +69,4 @@ impl LinePath {
         }
         self
     }
-}
-
-/// What the session measures of a path.
-fn fill(shown: &mut LinePath, status: &PathStatus, clock: Clock) {
-    (shown.state, shown.reason) = match status.state {
-        PathState::Stalled => (
-            "failed".to_owned(),
-            Some("it does not answer; its data goes over the other paths".to_owned()),
-        ),
-        PathState::Silent => (
-            PathState::Silent.name().to_owned(),
-            Some("nothing is received from it; data without urgency waits".to_owned()),
-        ),
-        PathState::BlackHole => {
-            let reason = "only short packets arrive".to_owned();
-            (PathState::BlackHole.name().to_owned(), Some(reason))
-        }
-        PathState::Absent => {
-            let until = status.out_until.map(|until| seconds(clock.utc_of(until)));
-            let reason = until.map_or("outage forecast, about to begin".to_owned(), |until| {
-                format!("outage forecast until {until}")
-            });
-            (PathState::Absent.name().to_owned(), Some(reason))
-        }
-        state => (state.name().to_owned(), None),
-    };
-    shown.rtt_s = status.estimate.rtt.as_secs_f64();
-    shown.min_rtt_s = status.estimate.min_rtt.as_secs_f64();
-    shown.rate_bps = status.estimate.rate.as_bps();
-    shown.loss = status.loss.as_f64();
-    shown.bytes_sent = status.stats.bytes_sent;
-    shown.repair.sent = status.stats.repair_sent;
-    shown.repair.used = status.stats.recovered_there;
-    shown.repair.wasted = status.stats.repair_sent.saturating_sub(status.stats.recovered_there);
-    shown.stalls = status.stats.stalls;
 }

@@ -5,10 +5,10 @@ use super::health::PathHealth;
 use super::{Served, Uplink};
 use crate::custody::Feeder;
 use crate::fault::Fault;
+use crate::forecasts::GivenHint;
 use crate::station::early::EarlyFinishes;
 use crate::station::rivals::SHARED_KEY;
 use crate::station::shared::StationShared;
-use crate::status::PathHint;
 use skyhaul_config::{LinePath, LineSharing};
 use skyhaul_net::{AnyEndpoint, SessionManager};
 use skyhaul_sessions::SocketId;
@@ -86,10 +86,10 @@ impl<'a> UplinkOrders<'a> {
         &mut self,
         manager: &mut SessionManager,
         name: &str,
-        hint: PathHint,
+        hint: &GivenHint,
     ) -> Result<String, Fault> {
         let accepted = self.uplink.paths.forecast(name, hint, self.uplink.clock.utc())?;
-        if let Some(path) = accepted.path {
+        for path in accepted.paths {
             self.uplink.send_forecasts(manager, path);
         }
         Ok(accepted.said)

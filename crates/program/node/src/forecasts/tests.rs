@@ -35,6 +35,14 @@ fn plan(windows: &[[u64; 3]]) -> KnownPlan {
     KnownPlan { ahead: windows.iter().map(window).collect(), ..KnownPlan::default() }
 }
 
+const fn by_operator(says: PathHint) -> GivenHint {
+    GivenHint { by: HintGiver::Operator, says }
+}
+
+fn by_program(name: &str, says: PathHint) -> GivenHint {
+    GivenHint { by: HintGiver::Program(name.into()), says }
+}
+
 fn forecasts() -> PathForecasts {
     PathForecasts::of(&toml::from_str("").expect("a path"))
 }
@@ -64,7 +72,7 @@ fn the_operator_counts_before_the_feed_and_the_feed_before_the_plan() {
     assert_eq!(in_force(&mut forecasts, 15), [(Feed, 20), (Feed, 1)]);
     let rate = Rate::from_mbps(5);
     let hint = PathHint::Rate { from: None, until: Some(time(20)), rate };
-    forecasts.apply("a", hint, at(15)).expect("taken");
+    forecasts.apply("a", &by_operator(hint), at(15)).expect("taken");
     assert_eq!(in_force(&mut forecasts, 15), [(Operator, 5), (Feed, 1)]);
     assert_eq!(forecasts.ceiling(at(15)), Some(rate));
     assert_eq!(in_force(&mut forecasts, 25), [(Feed, 20), (Feed, 1)]);
@@ -102,13 +110,52 @@ fn what_cannot_be_is_refused_in_words() {
         (rate(u64::MAX), "out of range"),
         (PathHint::Outage { from: time(9), until: time(8) }, "the outage would end before"),
     ] {
-        let refused = forecasts.apply("a", hint, at(5)).expect_err("refused");
+        let refused = forecasts.apply("a", &by_operator(hint), at(5)).expect_err("refused");
         assert!(refused.reason.contains(words), "{refused:?}");
     }
     for _ in 0..64 {
-        forecasts.apply("a", loss(10, 20, 5), at(5)).expect("taken");
+        forecasts.apply("a", &by_operator(loss(10, 20, 5)), at(5)).expect("taken");
     }
-    assert!(forecasts.apply("a", loss(10, 20, 5), at(5)).is_err(), "there are many");
-    forecasts.apply("a", PathHint::Withdraw, at(5)).expect("taken");
-    assert_eq!(forecasts.len(), 0);
+    let more = forecasts.apply("a", &by_operator(loss(10, 20, 5)), at(5));
+    assert!(more.is_err(), "there are many");
+    forecasts.apply("a", &by_operator(PathHint::Withdraw), at(5)).expect("taken");
+    assert!(forecasts.is_empty());
+}
+
+#[test]
+fn of_programs_the_newest_counts_before_the_feed_and_each_withdraws_its_own() {
+    use HintOrigin::{Feed, Operator, Program};
+    let rate = |mbps, until| PathHint::Rate {
+        from: None,
+        until: Some(time(until)),
+        rate: Rate::from_mbps(mbps),
+    };
+    let mut forecasts = forecasts();
+    forecasts.learn(PathKnowledge { feed: Some(feed(20, 900)), plan: None }, at(0));
+    let mut give = |forecasts: &mut PathForecasts, hint: GivenHint, secs| {
+        forecasts.apply("a", &hint, at(secs)).expect("taken")
+    };
+    give(&mut forecasts, by_program("modem", rate(7, 500)), 1);
+    give(&mut forecasts, by_program("camera", rate(8, 400)), 2);
+    let shown = [(Program, 7), (Program, 8), (Feed, 1)];
+    assert_eq!(in_force(&mut forecasts, 3), shown);
+    assert_eq!(forecasts.ceiling(at(3)), Some(Rate::from_mbps(8)), "the newest");
+    give(&mut forecasts, by_program("modem", rate(9, 500)), 4);
+    assert_eq!(in_force(&mut forecasts, 5), [(Program, 8), (Program, 9), (Feed, 1)]);
+    assert_eq!(forecasts.outlook(at(5)).hints[1].program.as_deref(), Some("modem"));
+    give(&mut forecasts, by_operator(rate(3, 100)), 6);
+    assert_eq!(in_force(&mut forecasts, 6), [(Operator, 3), (Feed, 1)]);
+    assert_eq!(in_force(&mut forecasts, 100), [(Program, 8), (Program, 9), (Feed, 1)]);
+    give(&mut forecasts, by_program("modem", PathHint::Withdraw), 101);
+    assert_eq!(in_force(&mut forecasts, 101), [(Program, 8), (Feed, 1)]);
+    assert_eq!(in_force(&mut forecasts, 400), [(Feed, 20), (Feed, 1)], "it is over");
+    // Names without end shut nobody out.
+    for number in 0..100 {
+        give(&mut forecasts, by_program(&number.to_string(), rate(1, 800)), 500);
+    }
+    assert_eq!(forecasts.programs.len(), 16);
+    give(&mut forecasts, by_program("last", rate(2, 800)), 501);
+    assert_eq!(forecasts.ceiling(at(502)), Some(Rate::from_mbps(2)));
+    give(&mut forecasts, by_operator(PathHint::Withdraw), 503);
+    assert_eq!(in_force(&mut forecasts, 503), [(Feed, 20), (Feed, 1)]);
 }
