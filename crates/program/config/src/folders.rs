@@ -7,6 +7,7 @@ use crate::input::Input;
 use crate::mirrors::{FarFolder, Patterns};
 use crate::name::{Name, from_text};
 use crate::section::section;
+use crate::subscription::SettleName;
 use skyhaul_files::drop_folder::Leaving;
 use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
 use skyhaul_files::{RelPath, Rule, Selection};
@@ -49,6 +50,11 @@ section! {
         /// it stays, and is remembered. `delete`: it is removed. `move:DIR`: it is renamed into
         /// DIR, which is on the same file system.
         done: AfterHandover => "keep",
+        /// With `files`, and `done` other than `keep`: when a file may leave for room on the file
+        /// system of the folder, as in `[[subscription]]`: `all`, every destination has it; `any`,
+        /// one of them has; `first`, the first one of `to` has. A file that a destination lacks
+        /// leaves only while less than a twentieth of that file system is free.
+        settle: SettleName => "all",
         /// A file is whole when its size and modification time stand still for so long, or at once
         /// when it is renamed into the folder on a local file system. Two seconds are longer than
         /// programs pause while they write.
@@ -112,8 +118,15 @@ impl FolderEntry {
                 move:, or done = \"keep\""
             ));
         }
+        if self.settle != SettleName::All && self.leaving() == Leaving::Stays {
+            return Err(format!(
+                "folder `{name}` keeps its files, for which `settle` has no effect; remove it, or \
+                write done = \"delete\" or \"move:DIR\""
+            ));
+        }
         let of_files = [
             ("to", self.to.is_some()),
+            ("settle", self.settle != SettleName::All),
             ("into", self.into.is_some()),
             ("limit", self.limit.is_some()),
             ("class", self.class.is_some()),
@@ -335,6 +348,11 @@ mod tests {
             ),
             (folder("as = \"files\"\nchannel = \"x\""), "sends files and names a channel"),
             (folder("as = \"files\"\nclass = \"b\""), "no class `b` for a folder"),
+            (folder("as = \"files\"\nsettle = \"any\""), "for which `settle` has no effect"),
+            (
+                folder("as = \"files\"\ndone = \"delete\"\nsettle = \"some\""),
+                "write all, any or first",
+            ),
             (folder("as = \"files\"\ndone = \"burn\""), "write keep, delete or move:DIR"),
             (folder("as = \"files\"\ndone = \"move:drop\""), "into itself"),
             (folder("as = \"files\"\nquiet = \"2 d\""), "write at most"),

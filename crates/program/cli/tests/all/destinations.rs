@@ -2,6 +2,7 @@
 //! destination by itself.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
+use crate::disk_full::small_disk::on_a_small_disk;
 use crate::support::centres::Centres;
 use crate::support::process::{Running, skyhaul};
 use crate::support::recordings::{CLEAN, expected, recording};
@@ -63,6 +64,47 @@ fn a_file_goes_once_to_each_destination_of_its_folder_and_leaves_when_all_have_i
     assert!(!site.file("oper", "a").exists(), "it was handed over once");
     assert_eq!(fs::read_to_string(site.file("backup", "a")).unwrap(), "a");
     drop((oper, backup, station));
+}
+
+#[test]
+fn on_a_full_file_system_a_folder_lets_go_what_its_rule_allows_and_counts_it() {
+    let name = "on_a_full_file_system_a_folder_lets_go_what_its_rule_allows_and_counts_it";
+    on_a_small_disk(name, |disk| {
+        let site = Centres::new();
+        let drop_folder = disk.folder("drop");
+        site.write(
+            &["oper", "backup"],
+            &format!(
+                "[[folder]]\nname = \"out\"\npath = \"{}\"\nas = \"files\"\nto = [\"oper\", \
+                 \"backup\"]\ndone = \"delete\"\nsettle = \"any\"\nquiet = \"50 ms\"\n",
+                drop_folder.display()
+            ),
+        );
+        for name in ["a", "b"] {
+            put(&drop_folder, name, name);
+        }
+        let (oper, station) = (site.start("oper"), site.start("s"));
+        let handed = |count: u64| {
+            site.until(|status| (status["folders"][0]["handed"] == count).then_some(()));
+        };
+        handed(2);
+        assert!(drop_folder.join("a").exists(), "there is room, and the other one lacks it");
+        disk.fill(1 << 20);
+        site.wait(|| is_empty(&drop_folder));
+        let status =
+            site.until(|status| (status["folders"][1]["gave_way"] == 2).then(|| status.clone()));
+        assert_eq!(status["folders"][0]["gave_way"], 0, "{:#}", status["folders"]);
+        let alarms = status["alarms"].to_string();
+        let alarm = "folder out to backup does not get all files: 2 files left the folder before";
+        assert!(alarms.contains(alarm), "{alarms}");
+        disk.clear();
+        let backup = site.start("backup");
+        put(&drop_folder, "c", "c");
+        site.wait(|| ["oper", "backup"].iter().all(|to| site.file(to, "c").exists()));
+        site.wait(|| is_empty(&drop_folder));
+        assert!(!site.file("backup", "a").exists(), "it has left");
+        drop((oper, backup, station));
+    });
 }
 
 #[test]

@@ -65,6 +65,7 @@ const SET_ASIDE: &str = "has files set aside";
 const NOT_MOVED: &str = "cannot set a file aside";
 const STAYING: &str = "cannot remove a file that was handed over";
 const FULL: &str = "takes no more files";
+const LACKING: &str = "does not get all files";
 /// The stop flag is checked this often.
 const LOOK: Duration = Duration::from_millis(200);
 /// Between two listings, at least, and at most while files wait to be whole.
@@ -482,14 +483,19 @@ impl FolderRunner {
     /// Removes a file that was handed over, or moves it away. Returns the line for the ledger.
     fn leave(&mut self, file: &DroppedFile) -> Option<LedgerLine> {
         let subject = self.subject(STAYING);
+        let mut lacked = false;
         let gone = match self.place.look(&file.name) {
             Ok(Some(found)) if found.is_same_version(file) => {
-                if !self.way.may_leave(file) {
+                lacked = !self.way.may_leave(file);
+                if lacked && !(self.way.gives_way(file) && self.place.is_nearly_full()) {
                     return None;
                 }
                 match aside::leave(self.place.path(), &file.name, &self.config.done) {
                     // Another destination's thread made it leave at the same time.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        lacked = false;
+                        Ok(())
+                    }
                     gone => gone,
                 }
             }
@@ -501,7 +507,8 @@ impl FolderRunner {
         match gone {
             Ok(()) => {
                 self.shared.alarms.clear(&subject);
-                self.way.left(file);
+                let lacking = self.way.left(file);
+                lacking.into_iter().filter(|_| lacked).for_each(|index| self.gave_way(index));
                 Some(LedgerLine::Forgotten(file.name.clone()))
             }
             Err(error) => {
@@ -517,6 +524,22 @@ impl FolderRunner {
                 None
             }
         }
+    }
+
+    /// A file left the folder before the destination of this index in the status had it.
+    fn gave_way(&self, index: usize) {
+        let mut shown = (String::new(), 0);
+        self.shared.board.folder(index, |status| {
+            status.gave_way += 1;
+            shown = (status.to.clone().unwrap_or_default(), status.gave_way);
+        });
+        let (to, files) = shown;
+        let reason = format!(
+            "{files} files left the folder before it had them, because the file system is full; \
+            restore the line, or make room there"
+        );
+        let subject = format!("folder {} to {to} {LACKING}", self.config.name);
+        self.shared.alarms.raise(&subject, &reason);
     }
 
     /// Raises an alarm of the folder, and pauses.

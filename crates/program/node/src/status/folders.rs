@@ -28,6 +28,10 @@ pub struct FolderStatus {
     pub bytes: u64,
     /// Files set aside since the node started, because they could not be read.
     pub set_aside: u64,
+    /// Files that left the folder before this destination had them, because the file system was
+    /// full, since the node started.
+    #[serde(default)]
+    pub gave_way: u64,
     /// Files in the ledger.
     pub remembered: u64,
     /// Why it cannot go on.

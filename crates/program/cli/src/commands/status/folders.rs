@@ -18,11 +18,15 @@ pub fn write_folders(folders: &[FolderStatus], out: &mut dyn Write) -> io::Resul
         let current = folder.current.as_ref().map_or(String::new(), |name| format!(" {name}"));
         let to = folder.to.as_ref().map_or(String::new(), |to| format!(" to {to}"));
         let reason = folder.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
+        let gave_way = match folder.gave_way {
+            0 => String::new(),
+            count => format!(", {count} left before they were there"),
+        };
         writeln!(
             out,
             "  folder   {name} ({path}, as {becomes}{to}) {state}{current}{reason}\n           \
             {handed} handed over, {}; {waiting} waiting, {set_aside} set aside, {remembered} \
-            remembered",
+            remembered{gave_way}",
             megabytes(folder.bytes)
         )?;
     }

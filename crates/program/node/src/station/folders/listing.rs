@@ -62,6 +62,13 @@ impl DropPlace {
         &self.path
     }
 
+    /// Whether less than a twentieth of its file system is free for this user: files leave for room
+    /// then, before programs cannot write any more.
+    pub fn is_nearly_full(&self) -> bool {
+        let found = rustix::fs::statvfs(&self.path);
+        found.is_ok_and(|found| found.f_bavail.saturating_mul(20) < found.f_blocks)
+    }
+
     /// Where a file of it is.
     pub fn file(&self, name: &RelPath) -> PathBuf {
         self.path.join(OsStr::from_bytes(name.as_bytes()))

@@ -1,8 +1,8 @@
 //! The destinations of one folder: each gets the files by itself, and a file leaves the folder when
-//! all that count have it.
+//! all that count have it, or for room when the folder's rule lets it go (`settle`).
 
 use super::ledger::LedgerName;
-use skyhaul_config::{FolderEntry, FolderUse, StationConfig};
+use skyhaul_config::{FolderEntry, FolderUse, SettleName, StationConfig};
 use skyhaul_files::RelPath;
 use skyhaul_files::drop_folder::{DropFolder, DroppedFile, Leaving, LedgerLine};
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub struct FolderWay {
     pub ledger: LedgerName,
     /// Its index among those of the folder.
     nth: usize,
+    /// When a file that a destination lacks may leave for room.
+    settle: SettleName,
     tallies: Arc<Mutex<Vec<WayTally>>>,
 }
 
@@ -57,7 +59,8 @@ impl FolderWay {
                     None => LedgerName::alone(folder.name.as_str(), sent),
                 };
                 let (index, tallies) = (found.len(), Arc::clone(&tallies));
-                found.push((folder, Self { index, place, to, ledger, nth, tallies }));
+                let settle = folder.settle;
+                found.push((folder, Self { index, place, to, ledger, nth, settle, tallies }));
             }
         }
         found
@@ -107,13 +110,38 @@ impl FolderWay {
         is_alone || tallies.iter().filter(|one| one.counts).all(has)
     }
 
-    /// A file has left the folder: the other destinations forget it too.
-    pub fn left(&self, file: &DroppedFile) {
+    /// Whether a file that this destination has may leave where there is no room, although another
+    /// one that counts lacks it.
+    pub fn gives_way(&self, file: &DroppedFile) -> bool {
+        let tallies = self.tallies();
+        let has = |one: &WayTally| {
+            one.has.get(&file.name).is_some_and(|there| there.is_same_version(file))
+        };
+        let mut counting = tallies.iter().filter(|one| one.counts);
+        match self.settle {
+            SettleName::All => false,
+            SettleName::Any => counting.any(has),
+            SettleName::First => counting.next().is_some_and(has),
+        }
+    }
+
+    /// A file has left the folder: the other destinations forget it too. Returns the indexes in the
+    /// status of those that count and do not get it any more.
+    pub fn left(&self, file: &DroppedFile) -> Vec<usize> {
+        let first = self.index - self.nth;
+        let mut lacking = Vec::new();
         for (nth, other) in self.tallies().iter_mut().enumerate() {
-            if nth != self.nth && other.has.contains_key(&file.name) {
+            let there = other.has.get(&file.name);
+            if other.counts && !there.is_some_and(|there| there.is_same_version(file)) {
+                lacking.push(first + nth);
+            }
+            if nth != self.nth && there.is_some() {
                 other.left.push(file.clone());
             }
         }
+        // A folder with one destination has no tallies: it left because that one has it.
+        lacking.retain(|index| *index != self.index);
+        lacking
     }
 
     /// The files that this destination is to forget because another one made them leave. One that
@@ -175,6 +203,32 @@ mod tests {
         backup.noted(&done(1));
         trial.noted(&LedgerLine::Forgotten(file(1).name));
         assert!(oper.may_leave(&file(1)), "the shadow is not waited for");
+    }
+
+    #[test]
+    fn for_room_a_file_leaves_as_the_rule_says_and_those_that_lack_it_are_named() {
+        let to = "to = [\"trial\", \"oper\", \"backup\"]\ndone = \"delete\"\n";
+        let rule = |settle: &str| ways(&format!("{to}settle = \"{settle}\"\n"));
+        for (settle, has, wanted) in [
+            ("all", &[1][..], false),
+            ("any", &[], false),
+            ("any", &[0], false),
+            ("any", &[2], true),
+            ("first", &[0], false),
+            ("first", &[2], false),
+            ("first", &[1], true),
+        ] {
+            let all = rule(settle);
+            has.iter().for_each(|nth: &usize| all[*nth].noted(&done(1)));
+            assert!(!all[1].may_leave(&file(1)), "{settle} {has:?}");
+            assert_eq!(all[1].gives_way(&file(1)), wanted, "{settle} {has:?}");
+        }
+        let all = rule("any");
+        all[1].noted(&done(1));
+        all[2].noted(&done(2));
+        assert!(!all[1].gives_way(&file(3)), "of another version");
+        // The second that counts has an older version; the shadow lacks it too, and does not count.
+        assert_eq!(all[1].left(&file(1)), [2]);
     }
 
     #[test]

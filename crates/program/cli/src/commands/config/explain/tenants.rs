@@ -2,7 +2,7 @@
 
 use super::super::guests::named;
 use super::super::words::spoken;
-use skyhaul_config::{AfterHandover, FolderEntry, FolderUse, StationConfig};
+use skyhaul_config::{AfterHandover, FolderEntry, FolderUse, SettleName, StationConfig};
 use skyhaul_files::RelPath;
 use std::io::{self, Write};
 
@@ -71,7 +71,14 @@ fn when(station: &StationConfig, folder: &FolderEntry) -> String {
     }
     match places.len() {
         1 => format!("once {} has them on disk", named(station, &places)),
-        _ => format!("once all of {} have them on disk", named(station, &places)),
+        _ => {
+            let room = match folder.settle {
+                SettleName::All => "",
+                SettleName::Any => ", or one of them where the file system is full",
+                SettleName::First => ", or the first of them where the file system is full",
+            };
+            format!("once all of {} have them on disk{room}", named(station, &places))
+        }
     }
 }
 
@@ -101,6 +108,22 @@ mod tests {
             "goes nowhere\n  nothing\n",
         ] {
             assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_leaves_a_folder_for_room_is_explained() {
+        for (settle, wanted) in [
+            ("all", "deleted once all of oper and backup have them on disk\n"),
+            ("any", "have them on disk, or one of them where the file system is full\n"),
+            ("first", "have them on disk, or the first of them where the file system is full\n"),
+        ] {
+            let said = explained(&format!(
+                "{}[[folder]]\nname = \"out\"\npath = \"/drop\"\nas = \"files\"\nto = [\"oper\", \
+                 \"backup\"]\ndone = \"delete\"\nsettle = \"{settle}\"\n",
+                THREE.replace("shadow = true\n", "")
+            ));
+            assert!(said.contains(wanted), "{settle}: {said}");
         }
     }
 }
