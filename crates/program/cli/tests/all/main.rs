@@ -22,6 +22,7 @@ mod destinations;
 mod disk_full;
 mod docs;
 mod downlinks;
+mod early_finish;
 mod emulate;
 mod fallback;
 mod folders;

@@ -4,8 +4,9 @@
 
 use crate::support::node;
 use crate::support::patience::until;
-use crate::support::process::{Running, run, skyhaul, text};
+use crate::support::process::{Running, printed, run, skyhaul, text};
 use crate::support::recordings::{DAMAGED, expected, recording};
+use rustix::process::Signal;
 use serde_json::Value;
 use skyhaul_quic::Fingerprint;
 use std::collections::BTreeMap;
@@ -219,4 +220,171 @@ fn a_ring_of_relays_is_refused_and_named_and_stalls_nothing() {
     assert_eq!((&refused["frames"], &refused["station"]), (&0.into(), &"station".into()));
     let log = std::fs::read_to_string(network.at().join("relay-1.log")).unwrap();
     assert_eq!(log.matches(ring).count(), 1, "said once: {log}");
+}
+
+/// Writes a downlink of this many frames in which one in a hundred cannot be synchronised, and
+/// returns how many those are. The first and the last 200 are whole: a gap shows between frames.
+fn damaged_downlink(network: &Network, frames: usize) -> u64 {
+    let count = frames.to_string();
+    let words = ["generate", "--mission", "noaa-21", "--frames", &count, "--output", "clean.dat"];
+    printed(&words, network.at());
+    let clean = std::fs::read(network.at().join("clean.dat")).unwrap();
+    let (mut bytes, mut damaged) = (Vec::new(), 0);
+    for (at, cadu) in clean.chunks_exact(clean.len() / frames).enumerate() {
+        let is_hit = at % 100 == 37 && (200..frames - 200).contains(&at);
+        // A byte beside the marker moves it from the place where it is due.
+        bytes.extend(is_hit.then_some(0x55));
+        let start = bytes.len();
+        bytes.extend_from_slice(cadu);
+        if is_hit {
+            bytes[start + 1] ^= 0x24;
+            bytes.push(0x55);
+            damaged += 1;
+        }
+    }
+    std::fs::write(network.at().join("x.dat"), bytes).unwrap();
+    damaged
+}
+
+/// Counts of the gaps of a node, once `enough` accepts them.
+#[track_caller]
+fn gap_counts(network: &Network, name: &str, enough: impl Fn(&Value) -> bool) -> Value {
+    let config = format!("{name}.toml");
+    let look = || {
+        let said = run(&["gaps", "--config", &config, "--json"], network.at());
+        let said: Value = serde_json::from_slice(&said.stdout).ok()?;
+        Some(said["counts"].clone()).filter(|counts| enough(counts))
+    };
+    until(look, || {
+        let said = text(&run(&["gaps", "--config", &config], network.at()).stdout);
+        format!("{said}\n{}\n{}", network.shown(name), network.logs())
+    })
+}
+
+/// What the station's capture lost, the relay asks for; the frames that the station finds in its
+/// recording go on to the centre, though the relay is killed in between.
+#[test]
+fn frames_that_were_lost_before_the_relay_are_asked_for_again_and_passed_on() {
+    let mut network = Network::of(&["station", "relay", "centre"]);
+    let damaged = damaged_downlink(&network, 4_000);
+    let channel = "[[channel]]\nname = \"x\"\ninput = \"file:x.dat\"\nrate = \"20 Mbit/s\"\n\
+                   mission = \"noaa-21\"\nrecord_raw = true\n";
+    network.write("station", &[], &["relay"], channel);
+    network.write("relay", &["station"], &["centre"], RELAYED);
+    network.write("centre", &["relay"], &[], PRODUCTS);
+    ["centre", "relay", "station"].into_iter().for_each(|name| network.start(name));
+    network.until("centre", "centre", |status| (frames(status) > 500).then_some(()));
+    network.kill("relay");
+    network.start("relay");
+    let is_settled = |counts: &Value| {
+        counts["filled"].as_u64() > Some(0)
+            && ["open", "requested", "missing_frames"].iter().all(|what| counts[what] == 0)
+    };
+    let counts = gap_counts(&network, "relay", is_settled);
+    assert_eq!(counts["unrecoverable"], 0, "{counts:#}");
+    let counts = gap_counts(&network, "centre", is_settled);
+    assert_eq!(counts["unrecoverable"], 0, "{counts:#}");
+    // Each frame once: those of the pass, and those of the recording, which came as contacts too.
+    let came = network.until("centre", "centre", |status| {
+        let contacts = status["contacts"].as_array()?;
+        let is_done = contacts.len() > 1 && contacts.iter().all(|one| one["state"] == "done");
+        is_done.then(|| contacts.iter().map(|one| one["frames"].as_u64().unwrap()).sum::<u64>())
+    });
+    // Idle frames are not asked for.
+    assert!((4_000 - damaged / 2..=4_000).contains(&came), "{came}, of which {damaged} were lost");
+    for (name, part) in [("station", "station"), ("relay", "station")] {
+        network.until(name, part, |status| (status["spool"]["blocks"] == 0).then_some(()));
+    }
+}
+
+/// A relay whose centre is away fills its spool, then its store, and then the station keeps its
+/// data. When the centre is back, everything arrives once.
+#[test]
+fn a_relay_with_a_full_spool_holds_the_station_back_and_goes_on_when_there_is_room() {
+    const FRAMES: u64 = 16_000;
+    let mut network = Network::of(&["station", "relay", "centre"]);
+    let count = FRAMES.to_string();
+    let words = ["generate", "--mission", "noaa-21", "--frames", &count, "--output", "x.dat"];
+    printed(&words, network.at());
+    let channel = "[[channel]]\nname = \"x\"\ninput = \"file:x.dat\"\nmission = \"noaa-21\"\n\
+                   compress = \"off\"\n";
+    network.write("station", &[], &["relay"], channel);
+    let small = "[spool]\nmax_size = \"4 MiB\"\nsegment_size = \"1 MiB\"\n[store]\nmax_size = \
+                 \"4 MiB\"\n";
+    network.write("relay", &["station"], &["centre"], &format!("{RELAYED}{small}"));
+    network.write("centre", &["relay"], &[], "");
+    ["relay", "station"].into_iter().for_each(|name| network.start(name));
+    let is_full = |network: &Network| {
+        network.until("relay", "station", |status| {
+            status["alarms"].to_string().contains("the spool is nearly full").then_some(())
+        });
+        network
+            .until("relay", "centre", |status| (status["store"]["state"] == "full").then_some(()));
+        // What the relay has no room for stays here.
+        network.until("station", "station", |status| {
+            (status["spool"]["blocks"].as_u64() > Some(10)).then_some(())
+        });
+    };
+    is_full(&network);
+    network.kill("relay");
+    network.start("relay");
+    is_full(&network);
+    network.start("centre");
+    let contact = network.until("centre", "centre", contact("done"));
+    assert_eq!(contact["frames"], FRAMES, "{contact:#}");
+    for what in ["missing", "set_aside", "unaccounted", "damaged_blocks"] {
+        assert_eq!(contact[what], 0, "{what}: {contact:#}");
+    }
+    for (name, part) in [("station", "station"), ("relay", "station")] {
+        network.until(name, part, |status| {
+            (status["spool"]["blocks"] == 0 && status["spool"]["state"] == "ok").then_some(())
+        });
+    }
+    network.until("relay", "centre", |status| (status["store"]["state"] == "ok").then_some(()));
+}
+
+/// What began to be passed on is passed on to its end; the next contact is not.
+#[test]
+fn a_subscription_that_is_removed_in_mid_contact_takes_no_further_one() {
+    let mut network = Network::of(&["station", "relay", "centre"]);
+    network.write("station", &[], &["relay"], STDIN);
+    network.write("relay", &["station"], &["centre"], RELAYED);
+    network.write("centre", &["relay"], &[], "");
+    ["centre", "relay"].into_iter().for_each(|name| network.start(name));
+    let (input, mut downlink) = std::io::pipe().unwrap();
+    network.start_from("station", input);
+    let bytes = std::fs::read(recording(DAMAGED)).unwrap();
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    downlink.write_all(first).unwrap();
+    network.until("centre", "centre", |status| (frames(status) > 0).then_some(()));
+    network.write("relay", &["station"], &["centre"], "");
+    network.running["relay"].signal(Signal::HUP);
+    let reloaded = || network.logs().contains("configuration reloaded").then_some(());
+    until(reloaded, || network.logs());
+    downlink.write_all(rest).unwrap();
+    drop(downlink);
+    let whole = network.until("centre", "centre", contact("done"));
+    assert_eq!(whole["frames_sha256"], expected(DAMAGED)["good_frames_sha256"], "{whole:#}");
+    // The next contact ends at the relay, also after that was killed.
+    network.kill("station");
+    let (input, mut downlink) = std::io::pipe().unwrap();
+    network.start_from("station", input);
+    downlink.write_all(&bytes).unwrap();
+    drop(downlink);
+    let done = |network: &Network| {
+        network.until("relay", "centre", |status| {
+            let contacts = status["contacts"].as_array()?;
+            let is_done = |one: &Value| one["state"] == "done" && one["to"].is_null();
+            contacts.iter().rev().find(|one| is_done(one)).cloned()
+        })
+    };
+    let second = done(&network);
+    assert_eq!(second["frames_sha256"], whole["frames_sha256"], "{second:#}");
+    network.kill("relay");
+    network.start("relay");
+    network.until("relay", "station", |status| {
+        let is_open = status["destinations"][0]["line"]["state"] == "open";
+        (is_open && status["spool"]["blocks"] == 0).then_some(())
+    });
+    network.until("centre", "centre", contact("done"));
 }

@@ -21,54 +21,89 @@ const TOGETHER: usize = 4;
 const PACE: Duration = Duration::from_millis(16);
 const STATIONS: [&str; 2] = ["station-1", "station-2"];
 
-/// A centre, a first station, and one that stands by for it.
+/// Centres, a first station, and one that stands by for it.
 struct Pair {
     folder: tempfile::TempDir,
-    _centre: Running,
+    centres: BTreeMap<&'static str, Running>,
     stations: [Option<Running>; 2],
+    /// What the datagrams of the first station go through, where its line can be cut.
+    line: Option<Running>,
     feeds: [SocketAddr; 2],
     feeder: UdpSocket,
 }
 
+/// How a pair is set up.
+struct Setup {
+    centres: &'static [&'static str],
+    standby_of: &'static str,
+    /// Keys of the standby's `[node]`.
+    keys: &'static str,
+    /// The datagrams of the first station go through a process of their own.
+    has_line: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let (centres, standby_of) = (&["centre"][..], STATIONS[0]);
+        Self { centres, standby_of, keys: "", has_line: false }
+    }
+}
+
 impl Pair {
-    fn start(standby_of: &str, keys: &str) -> Self {
+    fn start(standby_of: &'static str, keys: &'static str) -> Self {
+        Self::of(Setup { standby_of, keys, ..Setup::default() })
+    }
+
+    fn of(setup: Setup) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
-        let key = node::make_key("centre", at);
-        let address = node::free_address();
-        let mut centre = node::table("centre", "centre".as_ref());
-        centre += &format!("[[listen]]\nbind = \"{address}\"\n");
         let feeds = [node::free_address(), node::free_address()];
-        for (name, feed) in STATIONS.iter().zip(feeds) {
-            let own = node::make_key(name, at);
-            centre += &format!("[[peer]]\nname = \"{name}\"\nfingerprints = [\"{own}\"]\n");
-            let mut station = node::table(name, name.as_ref());
-            if *name == STATIONS[1] {
-                station += &format!("standby_of = \"{standby_of}\"\n{keys}");
+        let own = STATIONS.map(|name| node::make_key(name, at));
+        let mut stations = STATIONS.map(|name| node::table(name, name.as_ref()));
+        stations[1] += &format!("standby_of = \"{}\"\n{}", setup.standby_of, setup.keys);
+        let mut line = None;
+        for name in setup.centres {
+            let (key, address) = (node::make_key(name, at), node::free_address());
+            let mut centre = node::table(name, name.as_ref());
+            centre += &format!("[[listen]]\nbind = \"{address}\"\n");
+            let mut ways = [address.to_string(), address.to_string()];
+            if setup.has_line {
+                let flags = ["emulate", "--listen", "127.0.0.1:0", "--to", &ways[0]];
+                let proxy = line.insert(Running::start(&flags, at));
+                ways[0] = proxy.address();
             }
-            station += &format!(
-                "[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\naddresses = \
-                 [\"{address}\"]\nfingerprints = [\"{key}\"]\n[[channel]]\nname = \"x\"\ninput = \
-                 \"udp:{feed}\"\nsilence = \"2 s\"\n"
-            );
+            for ((station, way), own) in STATIONS.iter().zip(&ways).zip(own) {
+                centre += &format!("[[peer]]\nname = \"{station}\"\nfingerprints = [\"{own}\"]\n");
+                let nth = STATIONS.iter().position(|other| other == station).unwrap();
+                stations[nth] += &format!(
+                    "[[destination]]\nto = \"node:{name}\"\n[[peer]]\nname = \"{name}\"\n\
+                     addresses = [\"{way}\"]\nfingerprints = [\"{key}\"]\n"
+                );
+            }
+            centre +=
+                &format!("[products]\ndir = \"{name}-products\"\ntime = true\nwait = \"10 min\"\n");
+            std::fs::write(at.join(format!("{name}.toml")), centre).unwrap();
+        }
+        for ((name, station), feed) in STATIONS.iter().zip(&mut stations).zip(feeds) {
+            *station +=
+                &format!("[[channel]]\nname = \"x\"\ninput = \"udp:{feed}\"\nsilence = \"2 s\"\n");
             std::fs::write(at.join(format!("{name}.toml")), station).unwrap();
         }
-        centre += "[products]\ndir = \"products\"\ntime = true\nwait = \"10 min\"\n";
-        std::fs::write(at.join("centre.toml"), centre).unwrap();
-        let nodes = ["centre", STATIONS[0], STATIONS[1]].map(|name| node::start(name, at, &[]));
-        let [centre, first, second] = nodes;
+        let centres = setup.centres.iter().map(|name| (*name, node::start(name, at, &[])));
+        let centres = centres.collect();
+        let stations = STATIONS.map(|name| Some(node::start(name, at, &[])));
         let feeder = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let stations = [Some(first), Some(second)];
-        let pair = Self { folder, _centre: centre, stations, feeds, feeder };
+        let pair = Self { folder, centres, stations, line, feeds, feeder };
         for name in STATIONS {
             pair.until(name, |status| {
-                let is_open = status["destinations"][0]["line"]["state"] == "open";
+                let all = status["destinations"].as_array()?;
+                let is_open = all.iter().all(|one| one["line"]["state"] == "open");
                 (is_open && !status["channels"][0]["address"].is_null()).then_some(())
             });
         }
         pair.until(STATIONS[1], |status| {
-            let state = status["destinations"][0]["standby"]["state"].as_str()?;
-            (state != "asking").then_some(())
+            let mut all = status["destinations"].as_array()?.iter();
+            all.all(|one| one["standby"]["state"] != "asking").then_some(())
         });
         pair
     }
@@ -102,7 +137,11 @@ impl Pair {
 
     /// The contacts at the centre when all are done, by station; at least one of each named.
     fn contacts(&self, of: &[&str]) -> BTreeMap<String, Value> {
-        self.until("centre", |status| {
+        self.contacts_at("centre", of)
+    }
+
+    fn contacts_at(&self, centre: &str, of: &[&str]) -> BTreeMap<String, Value> {
+        self.until(centre, |status| {
             let contacts = status["contacts"].as_array()?;
             let is_done = |contact: &Value| contact["state"] == "done";
             let found: BTreeMap<String, Value> = contacts
@@ -116,7 +155,11 @@ impl Pair {
 
     /// The packets of each product of a window, when its newest version is made.
     fn products(&self, enough: impl Fn(&BTreeMap<String, Value>) -> bool) {
-        self.until("centre", |status| {
+        self.products_at("centre", enough);
+    }
+
+    fn products_at(&self, centre: &str, enough: impl Fn(&BTreeMap<String, Value>) -> bool) {
+        self.until(centre, |status| {
             let made = status["assembled"].as_array()?;
             let name = |one: &Value| one["product"].as_str().unwrap_or_default().to_owned();
             let of_windows = made.iter().filter(|one| one["contact"].is_null());
@@ -128,6 +171,17 @@ impl Pair {
 
 fn frames(contact: &Value, what: &str) -> u64 {
     contact[what].as_u64().unwrap_or_else(|| panic!("{what}: {contact:#}"))
+}
+
+/// Asserts that the contacts of both stations have no more frames in common than two seconds of the
+/// pass for each of so many events.
+#[track_caller]
+fn assert_few_twice(contacts: [&Value; 2], events: u64) {
+    let total = expected(RECORDING)["frames_total"].as_u64().unwrap();
+    let came: u64 = contacts.iter().map(|contact| frames(contact, "frames")).sum();
+    let per_second = (TOGETHER as u64 * 1_000).div_ceil(PACE.as_millis() as u64);
+    let extra = came.saturating_sub(total);
+    assert!(extra <= 2 * per_second * events, "{extra} of {total} came twice: {contacts:#?}");
 }
 
 /// The products of windows of a station that captured everything.
@@ -204,11 +258,99 @@ fn when_the_first_is_killed_in_mid_pass_no_frame_is_missing_and_few_come_twice()
     let total = expected(RECORDING)["frames_total"].as_u64().unwrap();
     let [one, other] = STATIONS.map(|name| &contacts[name]);
     assert!(frames(one, "frames") < total, "{one:#}");
-    let extra = (frames(one, "frames") + frames(other, "frames")).saturating_sub(total);
-    let per_second = (TOGETHER as u64 * 1_000).div_ceil(PACE.as_millis() as u64);
-    assert!(extra <= 2 * per_second, "{extra} of {total} frames came twice: {one:#} {other:#}");
+    assert_few_twice([one, other], 1);
     assert!(frames(other, "kept_back_frames") > 0, "{other:#}");
     assert_eq!((&one["unaccounted"], &other["unaccounted"]), (&0.into(), &0.into()), "{other:#}");
+    pair.products(|made| *made == whole);
+}
+
+/// Each centre hears of the standby what it misses itself.
+#[test]
+fn two_centres_miss_nothing_when_the_first_is_killed_in_mid_pass() {
+    let whole = whole();
+    let setup = Setup { centres: &["centre", "backup"], ..Setup::default() };
+    let mut pair = Pair::of(setup);
+    let cadus = std::fs::read(recording(RECORDING)).unwrap();
+    let (before, after) = cadus.split_at(cadus.len() / 3 / CADU * CADU);
+    pair.feed(before);
+    let first = pair.stations[0].take().unwrap();
+    first.signal(Signal::KILL);
+    drop(first);
+    pair.feed(after);
+    pair.until("station-2", |status| {
+        let mut all = status["destinations"].as_array()?.iter();
+        all.all(|one| one["standby"]["state"] == "taking-over").then_some(())
+    });
+    pair.stations[0] = Some(node::start("station-1", pair.folder.path(), &[]));
+    for centre in ["centre", "backup"] {
+        let contacts = pair.contacts_at(centre, &STATIONS);
+        let [one, other] = STATIONS.map(|name| &contacts[name]);
+        assert_few_twice([one, other], 1);
+        assert_eq!(
+            (&one["unaccounted"], &other["unaccounted"]),
+            (&0.into(), &0.into()),
+            "{centre}"
+        );
+        pair.products_at(centre, |made| *made == whole);
+    }
+}
+
+/// The first goes on capturing, and sends what it has when its line is back: the centre had it from
+/// the standby long before.
+#[test]
+fn when_the_line_of_the_first_is_cut_the_centre_has_all_from_the_standby_before_it_is_back() {
+    let whole = whole();
+    let pair = Pair::of(Setup { has_line: true, ..Setup::default() });
+    let line = pair.line.as_ref().unwrap();
+    let cadus = std::fs::read(recording(RECORDING)).unwrap();
+    let (before, after) = cadus.split_at(cadus.len() / 3 / CADU * CADU);
+    pair.feed(before);
+    line.signal(Signal::STOP);
+    pair.feed(after);
+    let contacts = pair.until("centre", |status| {
+        let contacts = status["contacts"].as_array()?;
+        let of = |name: &str| contacts.iter().find(|one| one["station"] == name).cloned();
+        let [one, other] = [of(STATIONS[0])?, of(STATIONS[1])?];
+        (other["state"] == "done").then_some([one, other])
+    });
+    assert_eq!(contacts[0]["state"], "open", "the end waits behind the cut: {:#}", contacts[0]);
+    assert_few_twice([&contacts[0], &contacts[1]], 1);
+    let total = expected(RECORDING)["frames_total"].as_u64().unwrap();
+    let there: u64 = contacts.iter().map(|contact| frames(contact, "frames")).sum();
+    assert!(there >= total, "{there} of {total}: {contacts:#?}");
+    line.signal(Signal::CONT);
+    let contacts = pair.contacts(&STATIONS);
+    assert_eq!(frames(&contacts[STATIONS[0]], "frames"), total, "custody of the first holds");
+    assert_eq!(contacts[STATIONS[1]]["unaccounted"], 0);
+    pair.products(|made| *made == whole);
+}
+
+/// Neither station knows at first what the centre has.
+#[test]
+fn a_centre_that_is_killed_in_mid_pass_has_everything_and_few_frames_twice() {
+    let whole = whole();
+    let mut pair = Pair::start("station-1", "");
+    let cadus = std::fs::read(recording(RECORDING)).unwrap();
+    let (before, after) = cadus.split_at(cadus.len() / 3 / CADU * CADU);
+    pair.feed(before);
+    pair.until("station-2", |status| {
+        (status["destinations"][0]["standby"]["state"] == "standing-by").then_some(())
+    });
+    let centre = pair.centres.remove("centre").unwrap();
+    centre.signal(Signal::KILL);
+    drop(centre);
+    pair.centres.insert("centre", node::start("centre", pair.folder.path(), &[]));
+    pair.feed(after);
+    let contacts = pair.contacts(&["station-1"]);
+    let total = expected(RECORDING)["frames_total"].as_u64().unwrap();
+    let one = &contacts[STATIONS[0]];
+    assert_eq!(frames(one, "frames"), total, "{one:#}");
+    pair.until("station-2", |status| (status["spool"]["blocks"] == 0).then_some(()));
+    // What the standby sent, if anything, came twice.
+    if let Some(other) = pair.contacts(&["station-1"]).get(STATIONS[1]) {
+        assert_few_twice([one, other], 1);
+        assert_eq!(other["unaccounted"], 0, "{other:#}");
+    }
     pair.products(|made| *made == whole);
 }
 

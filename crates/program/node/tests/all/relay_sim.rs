@@ -1,7 +1,8 @@
 //! Relays, in virtual time: whatever happens to the nodes of a chain and the lines between them,
 //! each block that the station promised is at each node behind it once, in order, as it was.
 //!
-//! `SKYHAUL_SEEDS=300` runs more; `SKYHAUL_SEED=17` runs one again.
+//! `SKYHAUL_RUNG=all` runs 300 seeds of each length; `SKYHAUL_SEEDS=40` runs as many as that, and
+//! `SKYHAUL_SEED=17` runs one again.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +13,7 @@ use skyhaul_units::Duration;
 fn everything_promised_is_at_each_node_of_a_chain_once_whatever_happens() {
     let (first, count) = match (number("SKYHAUL_SEED"), number("SKYHAUL_SEEDS")) {
         (Some(seed), _) => (seed, 1),
-        (None, seeds) => (0, seeds.unwrap_or(6)),
+        (None, seeds) => (0, seeds.unwrap_or(if is_everything_tested() { 300 } else { 6 })),
     };
     for relays in 1..=3 {
         let mut total = Passage::default();
@@ -80,6 +81,12 @@ impl Drop for TellSeed {
 #[allow(clippy::print_stdout, reason = "what a run was like is for whoever runs more of them")]
 fn told(what: &str) {
     println!("{what}");
+}
+
+/// Whether everything is tested: `make test-all` sets `SKYHAUL_RUNG=all`.
+#[allow(clippy::disallowed_methods, reason = "how long a test runs is the caller's choice")]
+fn is_everything_tested() -> bool {
+    std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all")
 }
 
 #[allow(clippy::disallowed_methods, reason = "how long a test runs is the caller's choice")]
