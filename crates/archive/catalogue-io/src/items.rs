@@ -26,6 +26,20 @@ pub fn listed<T: ToString>(values: &[T]) -> String {
     text
 }
 
+/// An item is published after all others, so that who asks for what came since the last one that it
+/// has seen misses none: threads take the time before they wait for the writer, and clocks are set
+/// back by a little. A clock that was ahead by more than this is not followed.
+const ORDER_WITHIN_US: i64 = 60_000_000;
+
+/// When an item is published that wants to be at a time.
+fn published(connection: &Connection, wanted: i64) -> rusqlite::Result<i64> {
+    let last: Option<i64> = connection
+        .prepare_cached("SELECT max(published) FROM item")?
+        .query_row([], |row| row.get(0))?;
+    let is_behind = |last: &i64| wanted <= *last && last.saturating_sub(wanted) < ORDER_WITHIN_US;
+    Ok(last.filter(is_behind).map_or(wanted, |last| last + 1))
+}
+
 /// Adds an item. An item of this name and version that is there stays as it is. Returns its number,
 /// and whether it is new.
 pub fn add(connection: &Connection, item: &Item) -> rusqlite::Result<(u64, bool)> {
@@ -53,7 +67,7 @@ pub fn add(connection: &Connection, item: &Item) -> rusqlite::Result<(u64, bool)
             listed(&item.apids),
             item.start.map(Utc::as_micros),
             item.end.map(Utc::as_micros),
-            item.published.as_micros(),
+            published(connection, item.published.as_micros())?,
             item.packets.cast_signed(),
             item.missing.cast_signed(),
             item.size().cast_signed(),

@@ -12,6 +12,7 @@ mod deliveries;
 mod error;
 mod events;
 mod items;
+mod listing;
 mod reader;
 mod schema;
 mod search;
@@ -21,5 +22,6 @@ pub use deliveries::{DeliveryNames, DeliveryOffer, DeliveryQuery, DeliveryRow, D
 pub use error::CatalogueError;
 pub use events::CatalogueEvent;
 pub use items::ItemRow;
+pub use listing::{CollectionRow, ListedItems};
 pub use reader::CatalogueReader;
 pub use search::{ItemPage, ItemQuery, PageToken};

@@ -4,11 +4,11 @@ use crate::deliveries::{self, DeliveryNames, DeliveryQuery, DeliveryRow, Destina
 use crate::error::{CatalogueError, PATIENCE_S};
 use crate::events::{self, CatalogueEvent};
 use crate::items::{self, ItemRow};
+use crate::listing::{self, CollectionRow, ListedItems};
 use crate::schema;
 use crate::search::{self, ItemPage, ItemQuery};
 use rusqlite::Connection;
-use skyhaul_dispatch::DeliveryState;
-use skyhaul_units::Utc;
+use skyhaul_catalogue::{Filter, ItemListing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,6 +68,38 @@ impl CatalogueReader {
     /// See [`CatalogueError`].
     pub fn item(&self, id: u64) -> Result<Option<ItemRow>, CatalogueError> {
         self.ask(|connection| items::get(connection, id))
+    }
+
+    /// A page of a list of items, in its order.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn list(&self, listing: &ItemListing) -> Result<ListedItems, CatalogueError> {
+        self.ask(|connection| listing::list(connection, listing))
+    }
+
+    /// How many items a filter takes, but no more than `most`.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn count(&self, filter: &Filter, most: u64) -> Result<u64, CatalogueError> {
+        self.ask(|connection| listing::count(connection, filter, most))
+    }
+
+    /// An item by its name and version.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn item_named(&self, name: &str, version: u32) -> Result<Option<ItemRow>, CatalogueError> {
+        self.ask(|connection| listing::named(connection, name, version))
+    }
+
+    /// The collections that have an item that the filter takes, at most 1,000.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn collections(&self, filter: &Filter) -> Result<Vec<CollectionRow>, CatalogueError> {
+        self.ask(|connection| listing::collections(connection, filter))
     }
 
     /// A delivery by its number.

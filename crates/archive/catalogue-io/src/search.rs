@@ -163,10 +163,11 @@ impl Clause {
     }
 }
 
-/// The column of a property.
-const fn column(property: Property) -> &'static str {
+/// The column of a property, or what is computed from columns.
+pub const fn column(property: Property) -> &'static str {
     match property {
         Property::Id => "name",
+        Property::VersionedId => "(name || '-v' || version)",
         Property::Collection => "collection",
         Property::Kind => "form",
         Property::Mission => "mission",
@@ -183,7 +184,8 @@ const fn column(property: Property) -> &'static str {
     }
 }
 
-fn bound(value: &PropertyValue) -> Value {
+/// A value beside the text of a statement.
+pub fn bound(value: &PropertyValue) -> Value {
     match value {
         PropertyValue::Text(text) => Value::Text(text.clone()),
         PropertyValue::Number(number) => Value::Real(*number),

@@ -83,6 +83,23 @@ impl Filter {
         self.eval(item) == Some(true)
     }
 
+    /// The same about other properties: for interfaces that have their own names for them.
+    pub fn renamed(self, rename: &impl Fn(Property) -> Property) -> Self {
+        let each = |filters: Vec<Self>| -> Vec<Self> {
+            filters.into_iter().map(|filter| filter.renamed(rename)).collect()
+        };
+        match self {
+            Self::And(all) => Self::And(each(all)),
+            Self::Or(any) => Self::Or(each(any)),
+            Self::Not(inner) => Self::Not(Box::new(inner.renamed(rename))),
+            Self::Compare(property, op, value) => Self::Compare(rename(property), op, value),
+            Self::Like(property, like) => Self::Like(rename(property), like),
+            Self::In(property, values) => Self::In(rename(property), values),
+            Self::IsNull(property) => Self::IsNull(rename(property)),
+            Self::Always(holds) => Self::Always(holds),
+        }
+    }
+
     /// Whether it holds; none where that is not known.
     fn eval(&self, item: &Item) -> Option<bool> {
         match self {

@@ -82,6 +82,11 @@ impl Item {
         format!("{}-{}", self.mission, self.product)
     }
 
+    /// Its name with its version, which no other item has.
+    pub fn versioned_id(&self) -> String {
+        format!("{}-v{}", self.name, self.version)
+    }
+
     /// The bytes of its files.
     pub fn size(&self) -> u64 {
         self.files.iter().map(|file| file.size).sum()

@@ -15,10 +15,12 @@
 
 mod filter;
 mod item;
+mod listing;
 mod property;
 mod stac;
 
 pub use filter::{CompareOp, Filter, FilterError, Like, LikePart};
 pub use item::{Item, ItemFile, ItemForm, ItemState};
+pub use listing::{ItemListing, ItemOrder, ListDirection, ListPlace, OrderKey, order_value};
 pub use property::{Property, PropertyType, PropertyValue};
 pub use stac::stac_item;

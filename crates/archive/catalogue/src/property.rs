@@ -8,6 +8,8 @@ use skyhaul_units::Utc;
 pub enum Property {
     /// The name of the item without version.
     Id,
+    /// The name of the item with its version: `NAME-v2`.
+    VersionedId,
     /// The collection: mission and product.
     Collection,
     /// What the item is: `contact`, `session`, `time`, `expedited` or `file`.
@@ -60,8 +62,9 @@ pub enum PropertyValue {
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Id,
+        Self::VersionedId,
         Self::Collection,
         Self::Kind,
         Self::Mission,
@@ -81,6 +84,7 @@ impl Property {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Id => "id",
+            Self::VersionedId => "versioned_id",
             Self::Collection => "collection",
             Self::Kind => "kind",
             Self::Mission => "mission",
@@ -111,12 +115,18 @@ impl Property {
         matches!(self, Self::Station | Self::Apid)
     }
 
-    /// The property of this name; `platform` and `datetime` are what STAC calls two of them.
+    /// The property of this name, or of the name that STAC has for it.
     pub fn named(name: &str) -> Option<Self> {
-        match name {
+        match name.strip_prefix("properties.").unwrap_or(name) {
             "platform" => Some(Self::Mission),
             "datetime" => Some(Self::Start),
-            _ => Self::ALL.into_iter().find(|property| property.name() == name),
+            "created" | "updated" => Some(Self::Published),
+            "product:type" => Some(Self::Product),
+            "skyhaul:kind" => Some(Self::Kind),
+            "skyhaul:station" => Some(Self::Station),
+            "skyhaul:apid" => Some(Self::Apid),
+            "skyhaul:missing" => Some(Self::Missing),
+            name => Self::ALL.into_iter().find(|property| property.name() == name),
         }
     }
 
@@ -127,6 +137,7 @@ impl Property {
         let time = |time: Option<Utc>| time.into_iter().map(PropertyValue::Time).collect();
         match self {
             Self::Id => text(&item.name),
+            Self::VersionedId => text(&item.versioned_id()),
             Self::Collection => text(&item.collection()),
             Self::Kind => text(item.form.name()),
             Self::Mission => text(&item.mission),

@@ -47,7 +47,7 @@ pub fn stac_item(item: &Item, href: impl Fn(&str) -> String) -> Value {
         "type": "Feature",
         "stac_version": "1.1.0",
         "stac_extensions": EXTENSIONS,
-        "id": format!("{}-v{}", item.name, item.version),
+        "id": item.versioned_id(),
         "collection": item.collection(),
         "geometry": null,
         "properties": properties,

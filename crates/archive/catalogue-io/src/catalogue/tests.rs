@@ -40,8 +40,7 @@ fn item(number: u32) -> Item {
         apids: (0..number % 4).map(|place| 800 + u16::try_from(place * 13).unwrap()).collect(),
         start: (!number.is_multiple_of(3)).then(|| at(u64::from(number) * 10)),
         end: (number % 3 > 1).then(|| at(u64::from(number) * 10 + 5)),
-        // Several have the same time.
-        published: at(1_000 + u64::from(number / 4)),
+        published: at(1_000 + u64::from(number)),
         packets: u64::from(number) * 3,
         missing: u64::from(number % 2),
         state: if number.is_multiple_of(7) { ItemState::Removed } else { ItemState::Present },

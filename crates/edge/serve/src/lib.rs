@@ -1,0 +1,42 @@
+//! Serving products: requests to answers, accounts and their budgets. No IO.
+//!
+//! A [`ServeRequest`] is read from the first line and the headers of HTTP. The [`Gate`] admits it:
+//! connections, tokens, budgets of each account. [`answer`] asks a catalogue, whose face is
+//! [`Holdings`], and gives a [`ServeAnswer`]: bytes, or slices of a file, which the caller passes
+//! from the disk to the socket.
+//!
+//! ```
+//! use skyhaul_serve::{ServeMethod, ServeRequest};
+//! let request = ServeRequest::new(ServeMethod::Get, "/products/a%20b-v1/a.PDS?x=1").unwrap();
+//! assert_eq!(request.segments(), ["products", "a b-v1", "a.PDS"]);
+//! let refused = ServeRequest::new(ServeMethod::Get, "/products/%2e%2e/key").unwrap_err();
+//! assert_eq!(refused.status, 400);
+//! ```
+
+mod accounts;
+mod accounts_edit;
+mod answer;
+mod file_answer;
+mod gate;
+mod holdings;
+mod http_date;
+mod meter;
+mod products;
+mod range;
+mod request;
+mod router;
+mod stac;
+
+pub use accounts::{Account, Accounts, AccountsError, ServeRoot, TokenHash};
+pub use accounts_edit::{KnownToken, NewToken, TokenTerms, tokens, with_token, without_token};
+pub use answer::{AnswerBody, ByteSpan, FileBody, FileSlice, ServeAnswer};
+pub use gate::{
+    AccountUsage, Admission, Gate, GateCounters, GateLimits, GateRefusal, GateTime,
+};
+pub use holdings::{Asker, HeldCollection, HeldItem, HeldPage, Holdings, HoldingsError};
+pub use http_date::http_date;
+pub use meter::Meter;
+pub use products::gone;
+pub use range::{Selection, selection};
+pub use request::{ServeMethod, ServeRequest};
+pub use router::{answer, root_of};
