@@ -31,6 +31,7 @@ mod rate;
 mod rdr;
 mod replay;
 mod run;
+mod serve;
 mod signals;
 mod stamped;
 mod status;
@@ -121,6 +122,9 @@ pub enum Command {
     Replay(replay::Replay),
     /// Runs a node: captures, sends and receives, as its file says.
     Run(run::RunNode),
+    /// Keeps the accounts of customers who come for products.
+    #[command(subcommand)]
+    Serve(serve::ServeCommand),
     /// Shows the state of a running node.
     Status(status::Status),
     /// Carries a constant-rate stream: VDIF, Mark 5B, datagrams.
@@ -192,6 +196,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Emulate(command) => emulate::run(&command, out),
         Command::Replay(command) => replay::run(&command, out),
         Command::Run(command) => run::run(&command),
+        Command::Serve(command) => serve::run(&command, out),
         Command::Status(command) => status::run(&command, out),
         Command::Stream(command) => stream::run(&command, out),
         Command::Subscription(command) => subscription::run(&command, out),

@@ -42,7 +42,7 @@ const GROUPS: [Group; 7] = [
         commands: &["decode", "packets", "rdr", "replay", "generate"],
     },
     Group { task: "Know far nodes", commands: &["pair", "node"] },
-    Group { task: "Run a node", commands: &["run", "keygen", "config"] },
+    Group { task: "Run a node", commands: &["run", "keygen", "config", "serve"] },
     Group {
         task: "Look at a node",
         commands: &[

@@ -20,6 +20,7 @@ use crate::products::{ProductEntry, Products};
 use crate::refill::Refill;
 use crate::section::{ConfigTable, left_out};
 use crate::sending::Class;
+use crate::serve::ServeEntry;
 use crate::station::{Line, LocalFolders, Spool, StationConfig};
 use crate::streams::{StreamEntry, StreamsEntry};
 use crate::subscription::{ItemKind, MAX_SUBSCRIPTIONS, SubscriptionEntry};
@@ -77,6 +78,7 @@ pub(super) struct NodeFile {
     expedited: Vec<ExpeditedEntry>,
     #[serde(default)]
     live: Vec<Live>,
+    serve: Option<ServeEntry>,
 }
 
 /// Every table, in the order of the documentation.
@@ -114,6 +116,7 @@ pub(super) const TABLES: &[ConfigTable] = &[
     ProductEntry::TABLE,
     ExpeditedEntry::TABLE,
     Live::TABLE,
+    ServeEntry::TABLE,
 ];
 
 /// The keys before the first table.
@@ -133,9 +136,10 @@ const FIRST: ConfigTable = ConfigTable {
 const SENDING: [&str; 9] =
     ["channel", "line", "path", "spool", "sync", "refill", "folder", "mirror", "stream"];
 /// Tables that say what is received, and need an address to listen on.
-const RECEIVING: [&str; 6] = ["store", "session", "products", "product", "expedited", "live"];
+const RECEIVING: [&str; 8] =
+    ["store", "session", "products", "product", "expedited", "delivery", "live", "serve"];
 /// Tables that say what is made of contacts, and need `[products]`.
-const MADE: [&str; 3] = ["product", "expedited", "live"];
+const MADE: [&str; 5] = ["product", "expedited", "delivery", "live", "serve"];
 
 impl NodeFile {
     /// What the node does. `tables` are those that the file has.
@@ -190,6 +194,11 @@ impl NodeFile {
                 .map_err(|error| ConfigError::class(config.text, config.file, &error))?;
             blocks.check_classes(config, &tree)?;
         }
+        let mut serve = self.serve.take();
+        if let Some(serve) = &mut serve {
+            serve.check_bind(config)?;
+            serve.resolve(base);
+        }
         let node = self.node.clone();
         // A forward that names no node goes to the first destination.
         let is_sent = |forward: &ForwardEntry| match forward.node() {
@@ -199,8 +208,8 @@ impl NodeFile {
         let forwards = core::mem::take(&mut self.forward).into_iter();
         let (sent, received) = forwards.partition(is_sent);
         let station = (!far.is_empty()).then(|| self.station(far, sent));
-        let centre = listens.then(|| self.centre(received, outlets));
-        let mut config_of = NodeConfig { node, station, centre, blocks };
+        let centre = listens.then(|| self.centre(received));
+        let mut config_of = NodeConfig { node, station, centre, blocks, serve };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
             station.resolve(base);

@@ -53,6 +53,7 @@ mod products;
 mod refill;
 mod section;
 mod sending;
+mod serve;
 mod sharing;
 mod station;
 mod streams;
@@ -90,6 +91,7 @@ pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, Product
 pub use refill::Refill;
 pub use section::{Applies, ConfigKey, ConfigTable, Presence};
 pub use sending::{Class, PolicyName};
+pub use serve::{ServeEntry, ServeRoots, TlsPair};
 pub use sharing::{CatchUp, LineSharing, REFILL, SendingTerms, SharingRules};
 pub use station::{Line, LocalFolders, RateControl, Spool, StationConfig};
 pub use streams::{CentreSink, Sinks, StreamEntry, StreamsEntry};
@@ -110,6 +112,8 @@ pub struct NodeConfig {
     pub centre: Option<Box<CentreConfig>>,
     /// Where programs hand over blocks; none without a `[blocks]`.
     pub blocks: Option<BlocksEntry>,
+    /// How products are served; none without a `[serve]`.
+    pub serve: Option<ServeEntry>,
 }
 
 /// Reads a configuration file.

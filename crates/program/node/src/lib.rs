@@ -14,6 +14,7 @@ pub mod log;
 pub mod node;
 mod orders;
 pub mod rdr;
+mod serve;
 mod services;
 mod shutdown;
 pub mod station;

@@ -6,10 +6,11 @@ use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{self, Centre, CentreShared, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
+use crate::serve::ServeService;
 use crate::services;
 use crate::station::{self, Station, StationPlace, StationShared};
 use crate::status::{NodeStatus, StatusReply, StatusRequest, StatusServer};
-use skyhaul_config::{NodeConfig, StationConfig};
+use skyhaul_config::{BlocksEntry, NodeConfig, StationConfig};
 use skyhaul_net::Clock;
 use skyhaul_store::{Disk, RealDisk};
 use skyhaul_units::Duration;
@@ -85,6 +86,7 @@ struct Node {
     station: Option<Station>,
     centre: Option<Centre>,
     blocks: Option<Arc<BlockService>>,
+    serve: Option<Arc<ServeService>>,
     server: StatusServer,
 }
 
@@ -135,14 +137,20 @@ impl Node {
         let blocks = config.blocks.as_ref();
         let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
         let blocks = blocks.map(Arc::new);
+        let serve = config.serve.as_ref().zip(centre.as_ref());
+        let serve = serve.map(|(entry, centre)| {
+            ServeService::start(entry, centre.shared(), &config.node, clock).map(Arc::new)
+        });
+        let serve = serve.transpose()?;
         let parts = Parts {
             blocks: blocks.clone(),
+            serve: serve.clone(),
             station: station.as_ref().map(Station::shared).cloned(),
             centre: centre.as_ref().map(Centre::shared).cloned(),
         };
         let server =
             StatusServer::start(&config.node.status_socket(), move |request| parts.reply(request))?;
-        Ok(Self { file, station, centre, blocks, server })
+        Ok(Self { file, station, centre, blocks, serve, server })
     }
 
     /// Whether a part of it cannot go on.
@@ -183,9 +191,10 @@ impl Node {
 
     fn adopt(&mut self, new: NodeConfig) -> Result<Adopted, String> {
         let mut all = Adopted::default();
-        let NodeConfig { node: _, station, centre, blocks: entry } = new;
+        let NodeConfig { node: _, station, centre, blocks: entry, serve } = new;
         // All parts are asked before one of them changes.
         crate::blocks::check(entry.as_ref())?;
+        let files = self.serve.as_ref().map(|serve| serve.read()).transpose()?;
         let station = match (&mut self.station, station) {
             (Some(part), Some(new)) => Some((part.plan(&new)?, part)),
             (None, None) => None,
@@ -204,20 +213,15 @@ impl Node {
         };
         let station = station.map(|(plan, part)| part.adopt(plan)).transpose()?;
         let centre = centre.map(|(plan, part)| part.adopt(plan)).transpose()?;
-        let blocks = match &self.blocks {
-            Some(blocks) => {
-                blocks.name(
-                    self.station.as_ref().map(Station::config),
-                    self.centre.as_ref().map(Centre::config),
-                );
-                blocks.adopt(entry.as_ref())?
-            }
-            None => Adopted {
-                waits: crate::blocks::waiting(None, entry.as_ref()),
+        let blocks = self.adopt_blocks(entry.as_ref())?;
+        let serve = match (&self.serve, files) {
+            (Some(service), Some(files)) => service.adopt(&files, serve.as_ref())?,
+            _ => Adopted {
+                waits: crate::serve::waiting(None, serve.as_ref()),
                 ..Adopted::default()
             },
         };
-        for part in centre.into_iter().chain(station).chain([blocks]) {
+        for part in centre.into_iter().chain(station).chain([blocks, serve]) {
             all.changes.extend(part.changes);
             let other = |what: &String| !all.waits.contains(what);
             let waits: Vec<String> = part.waits.into_iter().filter(other).collect();
@@ -226,10 +230,23 @@ impl Node {
         Ok(all)
     }
 
+    fn adopt_blocks(&self, entry: Option<&BlocksEntry>) -> Result<Adopted, String> {
+        let Some(blocks) = &self.blocks else {
+            let waits = crate::blocks::waiting(None, entry);
+            return Ok(Adopted { waits, ..Adopted::default() });
+        };
+        blocks.name(
+            self.station.as_ref().map(Station::config),
+            self.centre.as_ref().map(Centre::config),
+        );
+        blocks.adopt(entry)
+    }
+
     /// Ends its parts: first what sends, so that what still arrives is kept.
     fn end(self) -> Result<(), Fault> {
         // The block service ends with its last user, before the sessions that it uses.
         drop(self.server);
+        drop(self.serve);
         drop(self.blocks);
         let station = self.station.map_or(Ok(()), Station::end);
         let centre = self.centre.map_or(Ok(()), Centre::end);
@@ -240,6 +257,7 @@ impl Node {
 /// What the status socket answers from.
 struct Parts {
     blocks: Option<Arc<BlockService>>,
+    serve: Option<Arc<ServeService>>,
     station: Option<Arc<StationShared>>,
     centre: Option<Arc<CentreShared>>,
 }
@@ -254,6 +272,7 @@ impl Parts {
                 station: self.station.as_ref().map(|shared| shared.status()),
                 centre: self.centre.as_ref().map(|shared| shared.status()),
                 blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
+                serve: self.serve.as_ref().map(|serve| serve.status()),
             })),
             StatusRequest::Gaps
             | StatusRequest::AskGaps(_)

@@ -14,6 +14,7 @@ mod products;
 mod recent;
 mod reception;
 mod request;
+mod serve;
 mod session;
 mod socket;
 mod standby;
@@ -45,6 +46,7 @@ pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;
 pub use reception::{ChannelState, RecordingStatus, Vita49Status};
 pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
+pub use serve::{ServeAccountStatus, ServeStatus};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{

@@ -277,6 +277,7 @@ const SANS_IO: &[&str] = &[
     "records",
     "dispatch",
     "catalogue",
+    "serve",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -384,6 +385,8 @@ const USES: &[(&str, &[&str])] = &[
     ("catalogue", &["units"]),
     ("catalogue-io", &["units", "catalogue", "dispatch"]),
     ("remote", &["units", "dispatch"]),
+    ("serve", &["units", "catalogue"]),
+    ("serve-io", &["units", "catalogue", "catalogue-io", "net", "serve"]),
     (
         "lab",
         &[
@@ -419,6 +422,7 @@ const USES: &[(&str, &[&str])] = &[
             "hints",
             "streams",
             "streams-io",
+            "serve",
         ],
     ),
     (
@@ -454,6 +458,8 @@ const USES: &[(&str, &[&str])] = &[
             "net",
             "store",
             "vita49",
+            "serve",
+            "serve-io",
         ],
     ),
     ("columns", &["units", "ccsds"]),
@@ -495,6 +501,7 @@ const USES: &[(&str, &[&str])] = &[
             "streams",
             "streams-io",
             "pairing",
+            "serve",
         ],
     ),
 ];

@@ -149,8 +149,9 @@ pub fn change<T>(
     Ok(outcome)
 }
 
-/// Writes the file under another name, and renames it when it is on disk.
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+/// Writes the file under another name, and renames it when it is on disk. The caller holds a lock
+/// of its folder.
+pub fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     // A link stays one.
     let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     // An existing file keeps its rights; a new one is for its user alone.

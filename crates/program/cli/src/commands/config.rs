@@ -10,11 +10,12 @@ use guests::{
     write_folders, write_forwards, write_mirrors, write_peer, write_rules, write_streams,
 };
 use skyhaul_config::{
-    BlocksEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name, NodeConfig,
-    PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow, Products,
-    Refill, SettleName, StationConfig, SubscriptionEntry,
+    BlocksEntry, CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Destination, Live, Name,
+    NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductWindow, Products, Refill,
+    ServeEntry, SettleName, StationConfig, SubscriptionEntry,
 };
 use skyhaul_exit::{Exit, Failure};
+use skyhaul_serve::ServeRoot;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use words::{kept, spoken, to_disk};
@@ -83,7 +84,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
-    let NodeConfig { node, station, centre, blocks } = config;
+    let NodeConfig { node, station, centre, blocks, serve } = config;
     writeln!(out, "node {}", node.name)?;
     let (mut missions, mut classes) = (&Vec::new(), &Vec::new());
     if let Some(station) = station {
@@ -96,7 +97,19 @@ fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
     }
     classes.iter().try_for_each(|class| write_class(class, out))?;
     blocks.iter().try_for_each(|blocks| write_blocks(blocks, out))?;
+    serve.iter().try_for_each(|serve| write_serve(serve, out))?;
     write_places(missions, node, out)
+}
+
+fn write_serve(serve: &ServeEntry, out: &mut dyn Write) -> io::Result<()> {
+    let roots: Vec<&str> = serve.roots().into_iter().map(ServeRoot::name).collect();
+    let secured = match (serve.tls(), &serve.accounts) {
+        (Some(_), Some(accounts)) => format!("TLS, accounts in {}", accounts.display()),
+        (Some(_), None) => "TLS, no accounts".to_owned(),
+        (None, Some(accounts)) => format!("no TLS, accounts in {}", accounts.display()),
+        (None, None) => "no TLS, no accounts".to_owned(),
+    };
+    writeln!(out, "  serves products at {} ({}): {secured}", serve.bind, roots.join(", "))
 }
 
 fn write_blocks(blocks: &BlocksEntry, out: &mut dyn Write) -> io::Result<()> {

@@ -18,6 +18,6 @@ mod record;
 mod threads;
 mod worker;
 
-pub use ledger::DeliveryLedger;
+pub use ledger::{DeliveryLedger, FILE};
 pub use orders::{answer, is_for_deliveries};
 pub use threads::DeliveryThreads;

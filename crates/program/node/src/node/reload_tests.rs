@@ -166,13 +166,15 @@ fn outcome(before: &NodeConfig, file: &NodeConfig) -> Outcome {
     if let (Some(blocks), Some(new)) = (&mut blocks, &file.blocks) {
         blocks.allow.clone_from(&new.allow);
     }
-    let waits = crate::blocks::waiting(before.blocks.as_ref(), file.blocks.as_ref());
+    let mut waits = crate::blocks::waiting(before.blocks.as_ref(), file.blocks.as_ref());
+    waits.extend(crate::serve::waiting(before.serve.as_ref(), file.serve.as_ref()));
     let parts = (&sent.in_force, &received.in_force);
     Outcome {
         is_applied: handed(&old.0, &old.1) != handed(parts.0, parts.1) || blocks != before.blocks,
         waits: [sent.waits, received.waits, waits].concat(),
         in_force: NodeConfig {
             blocks,
+            serve: before.serve.clone(),
             node: sent.in_force.node.clone(),
             station: Some(Box::new(sent.in_force)),
             centre: Some(Box::new(received.in_force)),

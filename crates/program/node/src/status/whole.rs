@@ -2,6 +2,7 @@
 
 use super::blocks::BlocksStatus;
 use super::model::{CentreStatus, StationStatus};
+use super::serve::ServeStatus;
 use serde::{Deserialize, Serialize};
 
 /// The status of a node: one part for what it sends, one for what it receives.
@@ -16,4 +17,7 @@ pub struct NodeStatus {
     /// The programs at its block service; none without a `[blocks]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<BlocksStatus>,
+    /// What its server of products does; none without a `[serve]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serve: Option<ServeStatus>,
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// What would keep the node from working, each as a sentence and what to do.
 pub fn doubts(config: &NodeConfig) -> Vec<String> {
-    let NodeConfig { node, station, centre, blocks } = config;
+    let NodeConfig { node, station, centre, blocks, serve } = config;
     let far = station.iter().flat_map(|station| &station.destinations).map(|far| &far.peer);
     let (mut peers, mut folders) = (Vec::new(), Vec::new());
     if let Some(centre) = centre {
@@ -39,8 +39,17 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
             add the user"
         )
     });
+    let served = serve.iter().flat_map(|serve| {
+        let tls = serve.tls().map(|pair| [pair.certificate, pair.key]);
+        tls.into_iter().flatten().chain(&serve.accounts)
+    });
+    let served = served.filter(|file| std::fs::File::open(file).is_err());
+    let served = served.map(|file| {
+        let file = file.display();
+        format!("{file} cannot be read; help: correct [serve], or make the file")
+    });
     let own = own.as_ref().err().cloned();
-    own.into_iter().chain(peers).chain(folders).chain(users).collect()
+    own.into_iter().chain(peers).chain(folders).chain(users).chain(served).collect()
 }
 
 /// The fingerprint of the node's own key, or the reason why there is none.

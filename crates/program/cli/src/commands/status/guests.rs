@@ -2,7 +2,7 @@
 
 use super::megabytes;
 use skyhaul_node::status::{
-    BlocksStatus, FilesStatus, ForwardsStatus, MirrorState, MirrorStatus, StreamState,
+    BlocksStatus, FilesStatus, ForwardsStatus, MirrorState, MirrorStatus, ServeStatus, StreamState,
     StreamStatus, StreamsStatus,
 };
 use std::io::{self, Write};
@@ -82,6 +82,35 @@ pub fn write_programs(blocks: &BlocksStatus, out: &mut dyn Write) -> io::Result<
             program.expired,
             program.refused,
             program.received
+        )?;
+    }
+    Ok(())
+}
+
+/// The server of products.
+pub fn write_serve(serve: &ServeStatus, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "products served at {}\n  {} connections; {} requests answered ({}), {} without a valid \
+         token, {} over budget, {} refused; {} connections refused, {} stalled",
+        serve.address,
+        serve.connections,
+        serve.answered,
+        megabytes(serve.bytes),
+        serve.unauthorized,
+        serve.over_budget,
+        serve.refused,
+        serve.refused_connections,
+        serve.stalled
+    )?;
+    for account in &serve.accounts {
+        writeln!(
+            out,
+            "  {:<16} {} requests now; {} answered ({})",
+            account.name,
+            account.requests,
+            account.answered,
+            megabytes(account.bytes)
         )?;
     }
     Ok(())

@@ -1,0 +1,262 @@
+//! One connection: TLS, requests one after the other, and the end of it.
+
+use crate::body::ServeBody;
+use crate::exchange::Exchange;
+use crate::holdings::{CatalogueHoldings, open};
+use crate::hosts::base_of;
+use crate::progress::{Progress, Watched};
+use crate::shared::{ServeNotice, Shared};
+use hyper::body::{Body, Incoming};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use skyhaul_serve::{
+    Account, AnswerBody, Asker, ServeAnswer, ServeMethod, ServeRequest, root_of,
+};
+use std::convert::Infallible;
+use std::fs::File;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// The address and the headers of a request together.
+const HEAD_MAX: usize = 32 << 10;
+const HEADERS_MAX: usize = 64;
+/// The body of a search.
+const BODY_MAX: usize = 64 << 10;
+/// The time for TLS, for the head of a request (also the one that is not begun), and for its body.
+const WITHIN: Duration = Duration::from_secs(20);
+/// The time that a request may wait for its turn at the catalogue.
+const TURN_WITHIN: Duration = Duration::from_secs(20);
+
+/// Serves a connection until it ends. It was admitted at the gate, and leaves it here.
+pub async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr) {
+    let progress = Progress::new(shared.clock);
+    let _left = Leaving { shared: shared.clone(), peer };
+    // Without it the last piece of an answer waits for an acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let stream = Watched::new(stream, progress.clone());
+    let client = Client { shared: shared.clone(), progress, peer };
+    match shared.tls() {
+        None => client.talk(stream).await,
+        Some(acceptor) => {
+            // Scanners and health checks end here: they are no news.
+            if let Ok(Ok(stream)) = timeout(WITHIN, acceptor.accept(stream)).await {
+                client.talk(stream).await;
+            }
+        }
+    }
+}
+
+/// Leaves the gate at the end.
+struct Leaving {
+    shared: Arc<Shared>,
+    peer: IpAddr,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.shared.gate().disconnect(self.peer);
+    }
+}
+
+/// Who is at the other end.
+#[derive(Clone)]
+struct Client {
+    shared: Arc<Shared>,
+    progress: Arc<Progress>,
+    peer: IpAddr,
+}
+
+impl Client {
+    async fn talk(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let (shared, progress) = (self.shared.clone(), self.progress.clone());
+        let service = service_fn(move |request| {
+            let client = self.clone();
+            async move { Ok::<_, Infallible>(client.respond(request).await) }
+        });
+        let talk = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(WITHIN)
+            .max_buf_size(HEAD_MAX)
+            .max_headers(HEADERS_MAX)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::select! {
+            // A client that goes away in the middle comes back with a range.
+            _ = talk => {}
+            () = progress.stalled(shared.place.idle) => shared.gate().stalled(),
+        }
+    }
+
+    async fn respond(&self, request: Request<Incoming>) -> Response<ServeBody> {
+        let (head, body) = request.into_parts();
+        let asked = format!("{} {}", head.method, head.uri.path());
+        let (shared, progress) = (self.shared.clone(), self.progress.clone());
+        let mut exchange = Exchange::new(shared, progress, self.peer, &asked);
+        let is_head = head.method == Method::HEAD;
+        let (answer, file) = match self.answer(&head, body, &mut exchange).await {
+            Ok(answered) => answered,
+            Err(refused) => (refused, None),
+        };
+        exchange.answered(answer.status);
+        response(answer, file.filter(|_| !is_head), is_head.into(), exchange)
+    }
+
+    async fn answer(
+        &self,
+        head: &hyper::http::request::Parts,
+        body: Incoming,
+        exchange: &mut Exchange,
+    ) -> Result<(ServeAnswer, Option<File>), ServeAnswer> {
+        let mut request = read(head).inspect_err(|_| self.shared.gate().refused())?;
+        let base = base_of(&self.shared, &request).inspect_err(|_| self.shared.gate().refused())?;
+        let root = root_of(&request);
+        let admission = self.shared.gate().admit(&request, root, self.shared.time())?;
+        let account = admission.account.clone();
+        exchange.admitted(admission);
+        if request.method == ServeMethod::Post {
+            let whole = timeout(WITHIN, whole(body)).await;
+            let late = |_| ServeAnswer::problem(408, "the body did not come within 20 s");
+            request.body = whole.map_err(late)??;
+        }
+        let busy = || {
+            let what = "too many requests wait for the catalogue; try again";
+            ServeAnswer::problem(503, what).header("retry-after", "5")
+        };
+        let turn = timeout(TURN_WITHIN, self.shared.searches.acquire()).await;
+        let _turn = turn.map_err(|_| busy())?.map_err(|_| busy())?;
+        let shared = self.shared.clone();
+        let found = tokio::task::spawn_blocking(move || {
+            looked_up(&shared, &request, account.as_deref(), &base)
+        });
+        let failed = |_| ServeAnswer::problem(500, "the request cannot be answered");
+        Ok(found.await.map_err(failed)?)
+    }
+}
+
+/// The answer of the catalogue, with the file that it is about.
+fn looked_up(
+    shared: &Shared,
+    request: &ServeRequest,
+    account: Option<&Account>,
+    base: &str,
+) -> (ServeAnswer, Option<File>) {
+    let place = &shared.place;
+    let asker = Asker { account, base, node: &place.node };
+    let asked = shared.readers.with(|reader| {
+        let mut holdings = CatalogueHoldings::new(reader);
+        let answer = skyhaul_serve::answer(request, &place.roots, asker, &mut holdings);
+        (answer, holdings.failure)
+    });
+    let (answer, failure) = asked.unwrap_or_else(|error| {
+        let what = format!("the catalogue cannot be opened: {error}");
+        let failed = skyhaul_serve::HoldingsError::Failed;
+        (failed.into(), Some(ServeNotice::Warning(what)))
+    });
+    if let Some(ServeNotice::Warning(what)) = failure {
+        shared.warn(what);
+    }
+    let AnswerBody::File(body) = &answer.body else { return (answer, None) };
+    match open(place, body) {
+        Ok(file) => (answer, Some(file)),
+        Err(other) => {
+            if other.status == 500 {
+                let name = &body.name;
+                shared.warn(format!("the product file {name} has another size than published"));
+            }
+            (other, None)
+        }
+    }
+}
+
+/// A request as the interfaces read it.
+fn read(head: &hyper::http::request::Parts) -> Result<ServeRequest, ServeAnswer> {
+    let method = match head.method {
+        Method::GET => ServeMethod::Get,
+        Method::HEAD => ServeMethod::Head,
+        Method::POST => ServeMethod::Post,
+        _ => ServeMethod::Other,
+    };
+    let target = head.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
+    let mut request = ServeRequest::new(method, target)?;
+    for (name, value) in &head.headers {
+        let Ok(value) = value.to_str() else {
+            return Err(ServeAnswer::problem(400, "a header is no text"));
+        };
+        let known = request.headers.entry(name.as_str().to_owned()).or_default();
+        if !known.is_empty() {
+            known.push_str(", ");
+        }
+        known.push_str(value);
+    }
+    // In the absolute form the target has the host (RFC 9112 3.2.2).
+    if let Some(authority) = head.uri.authority() {
+        request.headers.insert("host".to_owned(), authority.as_str().to_owned());
+    }
+    Ok(request)
+}
+
+/// The body of a request.
+async fn whole(mut body: Incoming) -> Result<Vec<u8>, ServeAnswer> {
+    let mut bytes = Vec::new();
+    loop {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        let Some(frame) = frame else { return Ok(bytes) };
+        let broken = |_| ServeAnswer::problem(400, "the body broke off");
+        if let Ok(data) = frame.map_err(broken)?.into_data() {
+            if bytes.len() + data.len() > BODY_MAX {
+                return Err(ServeAnswer::problem(413, "the body is longer than 64 KiB"));
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+}
+
+/// Whether the body goes out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Whole,
+    LengthOnly,
+}
+
+impl From<bool> for Shown {
+    fn from(is_head: bool) -> Self {
+        if is_head { Self::LengthOnly } else { Self::Whole }
+    }
+}
+
+fn response(
+    answer: ServeAnswer,
+    file: Option<File>,
+    shown: Shown,
+    exchange: Exchange,
+) -> Response<ServeBody> {
+    let length = answer.len();
+    let ServeAnswer { status, headers, body } = answer;
+    let body = match (body, file) {
+        (_, _) if shown == Shown::LengthOnly => ServeBody::of_bytes(Vec::new(), exchange),
+        (AnswerBody::Bytes(bytes), _) => ServeBody::of_bytes(bytes, exchange),
+        (AnswerBody::File(body), Some(file)) => ServeBody::of_file(file, body.slices, exchange),
+        (AnswerBody::File(_), None) => ServeBody::of_bytes(Vec::new(), exchange),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = hyper::StatusCode::from_u16(status)
+        .unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    let out = response.headers_mut();
+    for (name, value) in headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            out.insert(HeaderName::from_static(name), value);
+        }
+    }
+    // RFC 9110 8.6: none with 304, whose length would be that of an answer that is not sent.
+    if status != 304 {
+        out.insert(hyper::header::CONTENT_LENGTH, length.into());
+    }
+    response
+}

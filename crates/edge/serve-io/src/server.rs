@@ -1,0 +1,252 @@
+//! The server: its thread, its listener, its end.
+
+use crate::connection;
+use crate::holdings::Readers;
+use crate::shared::{Place, ServeFiles, ServeNotice, Shared};
+use crate::tls;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use skyhaul_net::Clock;
+use skyhaul_serve::{AccountUsage, Accounts, Gate, GateCounters, GateLimits, ServeRoot};
+use skyhaul_units::Duration;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+/// Threads that read files and search the catalogue.
+pub const READERS_MAX: usize = 8;
+
+/// What a server is made of.
+pub struct ServeSetup {
+    /// Where it listens.
+    pub bind: SocketAddr,
+    /// The name of the node.
+    pub node: String,
+    /// What addresses in answers begin with; without it, what the client calls the server.
+    pub address: Option<String>,
+    /// The interfaces.
+    pub roots: Vec<ServeRoot>,
+    /// The file of the catalogue.
+    pub catalogue: PathBuf,
+    /// The folder of the files.
+    pub products: PathBuf,
+    /// Limits of all clients together.
+    pub limits: GateLimits,
+    /// A client that takes nothing for so long is closed.
+    pub idle: Duration,
+    /// The clock of the node.
+    pub clock: Clock,
+    /// Told what the server has to say, from its threads.
+    pub notify: Box<dyn Fn(ServeNotice) + Send + Sync>,
+}
+
+/// A server that runs until it is dropped.
+pub struct ServeServer {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    files: Mutex<ServeFiles>,
+    stop: watch::Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Why a server does not start, or does not take other files.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The socket cannot be used.
+    #[error("the TCP port of [serve] cannot be used ({0})")]
+    Socket(io::Error),
+    /// The thread cannot be started.
+    #[error("cannot start a thread ({0})")]
+    Thread(io::Error),
+    /// Certificate or key.
+    #[error("TLS of [serve] cannot be used: {0}")]
+    Tls(String),
+    /// The accounts.
+    #[error("the accounts file cannot be used: {0}")]
+    Accounts(String),
+}
+
+/// Files that a node has open beside: its logs, spools, sockets.
+const OTHER_FILES: u64 = 256;
+
+impl ServeServer {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// See [`ServeError`].
+    pub fn start(setup: ServeSetup, files: &ServeFiles) -> Result<Self, ServeError> {
+        let Adopted { tls, accounts } = Adopted::of(files)?;
+        let listener = TcpListener::bind(setup.bind).map_err(ServeError::Socket)?;
+        listener.set_nonblocking(true).map_err(ServeError::Socket)?;
+        let address = listener.local_addr().map_err(ServeError::Socket)?;
+        let limits = GateLimits {
+            connections: possible(setup.limits.connections, &*setup.notify),
+            ..setup.limits
+        };
+        let place = Place {
+            node: setup.node,
+            address: setup.address,
+            roots: setup.roots,
+            products: setup.products,
+            idle: setup.idle,
+        };
+        let readers = Readers::new(setup.catalogue);
+        let gate = Gate::new(limits, accounts);
+        let shared = Shared::new(place, setup.clock, readers, gate, setup.notify);
+        shared.set_tls(tls);
+        let (stop, stopped) = watch::channel(());
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(READERS_MAX)
+            .thread_name("serve-read")
+            .build()
+            .map_err(ServeError::Thread)?;
+        let of = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("serve".to_owned())
+            .spawn(move || run(runtime, &of, listener, stopped))
+            .map_err(ServeError::Thread)?;
+        let files = Mutex::new(files.clone());
+        Ok(Self { shared, address, files, stop, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether a server could run with these files.
+    ///
+    /// # Errors
+    /// See [`ServeError`].
+    pub fn check(files: &ServeFiles) -> Result<(), ServeError> {
+        Adopted::of(files).map(drop)
+    }
+
+    /// Takes other files; connections that are open keep their certificate. Returns what has
+    /// changed, for the log.
+    ///
+    /// # Errors
+    /// See [`ServeError`]: nothing has changed.
+    pub fn adopt(&self, files: &ServeFiles) -> Result<Vec<&'static str>, ServeError> {
+        let Adopted { tls, accounts } = Adopted::of(files)?;
+        let mut before = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changes = Vec::new();
+        if before.tls != files.tls {
+            self.shared.set_tls(tls);
+            changes.push("the certificate of [serve] changed");
+        }
+        if before.accounts != files.accounts {
+            self.shared.gate().adopt(accounts);
+            changes.push("the accounts of [serve] changed");
+        }
+        before.clone_from(files);
+        Ok(changes)
+    }
+
+    /// What has happened since the start.
+    pub fn counters(&self) -> GateCounters {
+        self.shared.gate().counters()
+    }
+
+    /// What each account has used.
+    pub fn usage(&self) -> Vec<AccountUsage> {
+        self.shared.gate().usage()
+    }
+}
+
+impl core::fmt::Debug for ServeServer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ServeServer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for ServeServer {
+    fn drop(&mut self) {
+        let _ = self.stop.send(());
+        if let Some(thread) = self.thread.take() {
+            // A panic was logged.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Files that were read.
+struct Adopted {
+    tls: Option<TlsAcceptor>,
+    accounts: Option<Accounts>,
+}
+
+impl Adopted {
+    fn of(files: &ServeFiles) -> Result<Self, ServeError> {
+        let pair = files.tls.as_ref();
+        let tls = pair
+            .map(|(certificate, key)| tls::acceptor(certificate, key))
+            .transpose()
+            .map_err(ServeError::Tls)?;
+        let accounts = files
+            .accounts
+            .as_deref()
+            .map(Accounts::parse)
+            .transpose()
+            .map_err(|error| ServeError::Accounts(error.to_string()))?;
+        Ok(Self { tls, accounts })
+    }
+}
+
+/// As many connections as this process may have, with a file for each.
+fn possible(wanted: u32, notify: &dyn Fn(ServeNotice)) -> u32 {
+    let limit = getrlimit(Resource::Nofile);
+    // What is refused here shows in the limit that is read below.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let possible = u32::try_from(files.saturating_sub(OTHER_FILES) / 2).unwrap_or(u32::MAX).max(1);
+    if possible < wanted {
+        notify(ServeNotice::Warning(format!(
+            "this user may open {files} files: at most {possible} connections instead of {wanted}; \
+             raise the limit (ulimit -n)"
+        )));
+    }
+    possible.min(wanted)
+}
+
+fn run(
+    runtime: Runtime,
+    shared: &Arc<Shared>,
+    listener: TcpListener,
+    mut stopped: watch::Receiver<()>,
+) {
+    runtime.block_on(async {
+        tokio::select! {
+            () = accept(shared, listener) => {}
+            // Also when the sender is gone.
+            _ = stopped.changed() => {}
+        }
+    });
+    // Reads that were begun end within a piece; a search is given up.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+}
+
+async fn accept(shared: &Arc<Shared>, listener: TcpListener) {
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return shared.warn(format!("the TCP port cannot be used ({error})")),
+    };
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                // Bound before the next line: the lock is not held while the connection is served.
+                let admitted = shared.gate().connect(peer.ip());
+                if admitted.is_ok() {
+                    tokio::spawn(connection::serve(shared.clone(), stream, peer.ip()));
+                }
+            }
+            // Out of files or memory: those that are open go on meanwhile.
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! `skyhaul serve`: the accounts of customers who come for products.
+
+use super::book::replace;
+use rustix::fs::{FlockOperation, flock};
+use skyhaul_exit::{Exit, Failure};
+use skyhaul_net::{Clock, random};
+use skyhaul_serve::{AccountsError, KnownToken, NewToken, TokenTerms};
+use skyhaul_units::{Duration, Utc};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// The accounts of `[serve]`.
+#[derive(clap::Subcommand)]
+pub enum ServeCommand {
+    /// Makes, lists and removes the tokens of accounts.
+    #[command(subcommand)]
+    Token(TokenCommand),
+}
+
+/// Tokens of accounts.
+#[derive(clap::Subcommand)]
+pub enum TokenCommand {
+    /// Makes a token, and prints it. It is not shown again: the file has its digest.
+    #[command(after_help = "\
+        Makes the account if it is not there. What an account may do is written into the file by \
+        hand; a running node reads it again on SIGHUP.
+
+Example:
+  skyhaul serve token add lance --config centre.toml
+  skyhaul serve token add lance --accounts accounts.toml --label 2027 --expires 365d")]
+    Add(AddToken),
+    /// Lists the tokens, without the tokens themselves.
+    #[command(after_help = "\
+Example:
+  skyhaul serve token list --config centre.toml
+  skyhaul serve token list --accounts accounts.toml --json")]
+    List(ListTokens),
+    /// Removes a token.
+    #[command(after_help = "\
+Example:
+  skyhaul serve token remove lance --label 2026 --config centre.toml")]
+    Remove(RemoveToken),
+}
+
+/// Which accounts file is meant.
+#[derive(clap::Args)]
+pub struct AccountsPlace {
+    /// The node's configuration, whose `[serve]` names the file.
+    #[arg(long, value_name = "FILE", required_unless_present = "accounts")]
+    config: Option<PathBuf>,
+    /// The accounts file.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    accounts: Option<PathBuf>,
+}
+
+/// The arguments of `skyhaul serve token add`.
+#[derive(clap::Args)]
+pub struct AddToken {
+    /// The account.
+    account: String,
+    #[command(flatten)]
+    place: AccountsPlace,
+    /// Tells the tokens of an account apart.
+    #[arg(long, value_name = "LABEL", default_value = "1")]
+    label: String,
+    /// The token is valid for so long; without it, until it is removed.
+    #[arg(long, value_name = "DURATION")]
+    expires: Option<Duration>,
+}
+
+/// The arguments of `skyhaul serve token list`.
+#[derive(clap::Args)]
+pub struct ListTokens {
+    #[command(flatten)]
+    place: AccountsPlace,
+    /// Prints them as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments of `skyhaul serve token remove`.
+#[derive(clap::Args)]
+pub struct RemoveToken {
+    /// The account.
+    account: String,
+    #[command(flatten)]
+    place: AccountsPlace,
+    /// The label of the token.
+    #[arg(long, value_name = "LABEL", default_value = "1")]
+    label: String,
+}
+
+/// Makes, lists or removes tokens.
+///
+/// # Errors
+/// The file cannot be read, used or written, or it has no such token.
+pub fn run(command: &ServeCommand, out: &mut dyn Write) -> Result<(), Failure> {
+    let ServeCommand::Token(command) = command;
+    match command {
+        TokenCommand::Add(add) => add.run(out),
+        TokenCommand::List(list) => list.run(out),
+        TokenCommand::Remove(remove) => remove.run(out),
+    }
+}
+
+impl AccountsPlace {
+    fn file(&self) -> Result<PathBuf, Failure> {
+        if let Some(file) = &self.accounts {
+            return Ok(file.clone());
+        }
+        let config = self.config.as_deref().unwrap_or(Path::new(""));
+        let serve = skyhaul_config::load(config)?.serve;
+        serve.and_then(|serve| serve.accounts).ok_or_else(|| {
+            let help = "write `accounts` in [serve], or give --accounts";
+            let failure = Failure::new(Exit::Usage, "the node has no accounts file", help);
+            failure.at(&config.display().to_string())
+        })
+    }
+}
+
+impl AddToken {
+    fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let file = self.place.file()?;
+        let random = random().map_err(|source| {
+            let help = "check that /dev/urandom exists";
+            Failure::io("no random numbers available", "this host", help, source)
+        })?;
+        let now = whole_second(Clock::start().utc());
+        let token = NewToken::from_random(random);
+        let terms = TokenTerms {
+            account: &self.account,
+            label: &self.label,
+            created: now,
+            expires: self.expires.map(|span| now + span),
+        };
+        change(&file, |text| skyhaul_serve::with_token(text, &token, terms))?;
+        Ok(writeln!(out, "{}", token.secret())?)
+    }
+}
+
+impl ListTokens {
+    fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let file = self.place.file()?;
+        let tokens = skyhaul_serve::tokens(&read(&file)?).map_err(|error| unusable(&file, &error))?;
+        if self.json {
+            let line = serde_json::to_string(&tokens).expect("it has text keys only");
+            return Ok(writeln!(out, "{line}")?);
+        }
+        if tokens.is_empty() {
+            return Ok(writeln!(out, "no tokens")?);
+        }
+        writeln!(out, "{:<20} {:<12} {:<28} expires", "account", "label", "created")?;
+        for KnownToken { account, label, created, expires } in &tokens {
+            let expires = expires.as_deref().unwrap_or("never");
+            writeln!(out, "{account:<20} {label:<12} {created:<28} {expires}")?;
+        }
+        Ok(())
+    }
+}
+
+impl RemoveToken {
+    fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let file = self.place.file()?;
+        change(&file, |text| skyhaul_serve::without_token(text, &self.account, &self.label))?;
+        Ok(writeln!(out, "removed token {} of {}", self.label, self.account)?)
+    }
+}
+
+fn whole_second(time: Utc) -> Utc {
+    Utc::from_micros(time.as_micros().div_euclid(1_000_000) * 1_000_000)
+}
+
+/// The text of the file; a file that is not there is empty.
+fn read(file: &Path) -> Result<String, Failure> {
+    match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        read => read.map_err(|source| {
+            let help = "give this user read permission, or another --accounts";
+            let place = file.display().to_string();
+            Failure::io("the accounts file cannot be read", &place, help, source)
+        }),
+    }
+}
+
+/// Changes the file as a whole; one command at a time does.
+fn change(
+    file: &Path,
+    change: impl FnOnce(&str) -> Result<String, AccountsError>,
+) -> Result<(), Failure> {
+    let unwritable = |source| {
+        let help = "give this user write permission there, and free space";
+        let place = file.display().to_string();
+        Failure::io("the accounts file cannot be written", &place, help, source)
+    };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(unwritable)?;
+    flock(&folder, FlockOperation::LockExclusive).map_err(|error| unwritable(error.into()))?;
+    let text = change(&read(file)?).map_err(|error| unusable(file, &error))?;
+    replace(file, &text).map_err(unwritable)
+}
+
+fn unusable(file: &Path, error: &AccountsError) -> Failure {
+    let what = format!("the accounts file cannot be used: {error}");
+    let help = "correct it; `skyhaul serve token list` shows what it has";
+    Failure::new(Exit::Usage, &what, help).at(&file.display().to_string())
+}
