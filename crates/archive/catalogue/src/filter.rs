@@ -194,6 +194,25 @@ impl CompareOp {
 }
 
 impl Like {
+    /// Texts that begin with one.
+    pub fn beginning(text: &str) -> Self {
+        Self(format!("{}%", Self::literal(text)))
+    }
+
+    /// Texts that end with one.
+    pub fn ending(text: &str) -> Self {
+        Self(format!("%{}", Self::literal(text)))
+    }
+
+    /// Texts that have one in them.
+    pub fn containing(text: &str) -> Self {
+        Self(format!("%{}%", Self::literal(text)))
+    }
+
+    fn literal(text: &str) -> String {
+        text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
+    }
+
     /// Its parts.
     pub fn parts(&self) -> Vec<LikePart> {
         let mut parts = Vec::new();

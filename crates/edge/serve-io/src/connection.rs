@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use skyhaul_serve::{
-    Account, AnswerBody, Asker, ServeAnswer, ServeMethod, ServeRequest, root_of,
+    Account, AnswerBody, Asker, ServeAnswer, ServeMethod, ServeRequest, ServeRoot, finished, root_of,
 };
 use std::convert::Infallible;
 use std::fs::File;
@@ -100,10 +100,13 @@ impl Client {
         let (shared, progress) = (self.shared.clone(), self.progress.clone());
         let mut exchange = Exchange::new(shared, progress, self.peer, &asked);
         let is_head = head.method == Method::HEAD;
+        let first = head.uri.path().split('/').find(|segment| !segment.is_empty());
+        let root = first.and_then(ServeRoot::named);
         let (answer, file) = match self.answer(&head, body, &mut exchange).await {
             Ok(answered) => answered,
             Err(refused) => (refused, None),
         };
+        let answer = finished(root, answer);
         exchange.answered(answer.status);
         response(answer, file.filter(|_| !is_head), is_head.into(), exchange)
     }

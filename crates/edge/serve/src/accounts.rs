@@ -71,8 +71,6 @@ pub enum ServeRoot {
     Stac,
     /// `/prip`: OData of products.
     Prip,
-    /// `/cadip`: OData of contacts.
-    Cadip,
 }
 
 /// An accounts file that cannot be used: one sentence, with the line where there is one.
@@ -145,7 +143,7 @@ impl core::fmt::Debug for TokenHash {
 
 impl ServeRoot {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Products, Self::Stac, Self::Prip, Self::Cadip];
+    pub const ALL: [Self; 3] = [Self::Products, Self::Stac, Self::Prip];
 
     /// The first segment of its paths.
     pub const fn name(self) -> &'static str {
@@ -153,7 +151,6 @@ impl ServeRoot {
             Self::Products => "products",
             Self::Stac => "stac",
             Self::Prip => "prip",
-            Self::Cadip => "cadip",
         }
     }
 

@@ -21,6 +21,7 @@ mod gate;
 mod holdings;
 mod http_date;
 mod meter;
+mod odata;
 mod products;
 mod range;
 mod request;
@@ -36,6 +37,8 @@ pub use gate::{
 pub use holdings::{Asker, HeldCollection, HeldItem, HeldPage, Holdings, HoldingsError};
 pub use http_date::http_date;
 pub use meter::Meter;
+pub use odata::filter::{ODataFilter, ODataValue, TextFunction, parse as parse_odata_filter};
+pub use odata::finished;
 pub use products::gone;
 pub use range::{Selection, selection};
 pub use request::{ServeMethod, ServeRequest};

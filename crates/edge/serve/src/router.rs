@@ -4,6 +4,7 @@ use crate::accounts::ServeRoot;
 use crate::answer::ServeAnswer;
 use crate::holdings::{Asker, Holdings};
 use crate::request::ServeRequest;
+use crate::odata::prip;
 use crate::{products, stac};
 use serde_json::json;
 
@@ -27,6 +28,7 @@ pub fn answer(
             products::answer(request, rest, asker, holdings)
         }
         (Some(ServeRoot::Stac), [_, rest @ ..]) => stac::answer(request, rest, asker, holdings),
+        (Some(ServeRoot::Prip), [_, rest @ ..]) => prip::answer(request, rest, asker, holdings),
         _ => Err(ServeAnswer::problem(404, "there is nothing at this address")),
     };
     let answer = answered.unwrap_or_else(|refused| refused);

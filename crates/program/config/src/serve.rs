@@ -23,7 +23,7 @@ section! {
         /// What addresses in answers begin with, such as `https://centre.example.org:8443`.
         /// Default: what the client calls the server.
         address: String => optional,
-        /// The interfaces: `products`, `stac`, `prip`, `cadip`. Default: all.
+        /// The interfaces: `products`, `stac`, `prip`. Default: all.
         interfaces: ServeRoots => optional,
         /// The most connections at a time. Each may take a file and 1 MiB of the system's memory.
         connections: u32 => "2000",
