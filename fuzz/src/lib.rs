@@ -19,6 +19,7 @@ mod probe;
 mod products;
 mod repair;
 mod rtp;
+mod serving;
 mod session;
 mod storage;
 mod streams;
@@ -46,6 +47,7 @@ pub use products::{
 };
 pub use repair::repair_symbols;
 pub use rtp::rtp;
+pub use serving::serving;
 pub use session::session;
 pub use storage::log_segment;
 pub use streams::streams;
@@ -78,6 +80,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "description", body: description, rounds: 500 },
     Target { name: "feed_lines", body: feed_lines, rounds: 50_000 },
     Target { name: "filter", body: filter, rounds: 50_000 },
+    Target { name: "serving", body: serving, rounds: 20_000 },
     Target { name: "files", body: files, rounds: 50_000 },
     Target { name: "forward", body: forward, rounds: 100_000 },
     Target { name: "frame_stream", body: frame_stream, rounds: 5_000 },

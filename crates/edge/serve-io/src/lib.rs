@@ -20,3 +20,6 @@ mod tls;
 pub use body::PIECES_MAX;
 pub use server::{READERS_MAX, ServeError, ServeServer, ServeSetup};
 pub use shared::{ServeFiles, ServeNotice};
+
+#[cfg(test)]
+mod tests;

@@ -43,3 +43,6 @@ pub use products::gone;
 pub use range::{Selection, selection};
 pub use request::{ServeMethod, ServeRequest};
 pub use router::{answer, root_of};
+
+#[cfg(test)]
+mod tests;

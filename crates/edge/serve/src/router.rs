@@ -3,7 +3,7 @@
 use crate::accounts::ServeRoot;
 use crate::answer::ServeAnswer;
 use crate::holdings::{Asker, Holdings};
-use crate::request::ServeRequest;
+use crate::request::{ServeMethod, ServeRequest};
 use crate::odata::prip;
 use crate::{products, stac};
 use serde_json::json;
@@ -20,6 +20,10 @@ pub fn answer(
     asker: Asker<'_>,
     holdings: &mut dyn Holdings,
 ) -> ServeAnswer {
+    if request.method == ServeMethod::Other {
+        let refused = ServeAnswer::problem(405, "use GET, HEAD, or POST for searches");
+        return refused.header("allow", "GET, HEAD, POST");
+    }
     let path = request.segments();
     let served = root_of(request).filter(|root| roots.contains(root));
     let answered = match (served, path.as_slice()) {

@@ -51,6 +51,7 @@ mod relay;
 mod replay;
 mod rtp;
 mod select;
+mod serve;
 mod sftp;
 mod site;
 mod standby;

@@ -1,0 +1,56 @@
+//! What customers send to the server of products.
+
+use skyhaul_serve::{
+    Accounts, AnswerBody, Asker, HeldCollection, HeldItem, HeldPage, Holdings, HoldingsError,
+    Selection, ServeMethod, ServeRequest, ServeRoot, answer, finished, parse_odata_filter, root_of,
+    selection,
+};
+use skyhaul_catalogue::{Filter, ItemListing};
+
+/// A catalogue with nothing in it.
+struct Nothing;
+
+impl Holdings for Nothing {
+    fn list(&mut self, _: &ItemListing) -> Result<HeldPage, HoldingsError> {
+        Ok(HeldPage { items: Vec::new(), next: None })
+    }
+    fn count(&mut self, _: &Filter, _: u64) -> Result<u64, HoldingsError> {
+        Ok(0)
+    }
+    fn named(&mut self, _: &str, _: u32) -> Result<Option<HeldItem>, HoldingsError> {
+        Ok(None)
+    }
+    fn numbered(&mut self, _: u64) -> Result<Option<HeldItem>, HoldingsError> {
+        Ok(None)
+    }
+    fn collections(&mut self, _: &Filter) -> Result<Vec<HeldCollection>, HoldingsError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A text as an address, as the body of a search, as a range, as a filter and as a file of
+/// accounts: it is answered or refused, and never leaves the folder of products.
+pub fn serving(input: &[u8]) {
+    let Ok(text) = core::str::from_utf8(input) else { return };
+    let asker = Asker { account: None, base: "https://c", node: "c" };
+    if let Ok(request) = ServeRequest::new(ServeMethod::Get, text) {
+        let leaves = |part: &String| part.contains('/') || part == "..";
+        assert!(!request.path.iter().any(leaves), "{text}");
+        let root = root_of(&request);
+        let answer = finished(root, answer(&request, &ServeRoot::ALL, asker, &mut Nothing));
+        assert!((200..600).contains(&answer.status));
+        assert!(matches!(answer.body, AnswerBody::Bytes(_)), "there is no file");
+        for (_, value) in answer.headers {
+            assert!(value.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{value:?}");
+        }
+    }
+    if let Ok(mut request) = ServeRequest::new(ServeMethod::Post, "/stac/search") {
+        request.body = input.to_vec();
+        let answer = answer(&request, &ServeRoot::ALL, asker, &mut Nothing);
+        assert!(matches!(answer.status, 200 | 400), "{}", answer.text());
+    }
+    if let Selection::Parts(parts) = selection(text, 10_000) {
+        assert!(parts.iter().all(|part| part.len > 0 && part.from + part.len <= 10_000));
+    }
+    let _ = (parse_odata_filter(text), Accounts::parse(text));
+}
