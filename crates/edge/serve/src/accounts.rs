@@ -168,7 +168,7 @@ impl Accounts {
     pub fn parse(text: &str) -> Result<Self, AccountsError> {
         let refuse = |what: String| AccountsError(what);
         let file: AccountsFile = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
             let at = line.map_or(String::new(), |line| format!("line {line}: "));
             refuse(format!("{at}{}", error.message().replace('\n', "; ")))
         })?;

@@ -46,7 +46,7 @@ const LIMIT_MAX: u64 = 1_000;
 const NAMED_MAX: usize = 1_000;
 
 /// Parameters that a search may have.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 12] = [
     "ids",
     "collections",
     "bbox",
@@ -59,7 +59,6 @@ const KNOWN: [&str; 13] = [
     "filter-crs",
     "sortby",
     "fields",
-    "conf",
 ];
 
 fn bad(what: impl AsRef<str>) -> ServeAnswer {

@@ -6,7 +6,6 @@
     reason = "a test that cannot go on, or skips, says so"
 )]
 
-use crate::python;
 use crate::support::patience::until;
 use crate::support::process::{printed, run, text};
 use crate::support::recordings::{CLEAN, recording, sha256};
@@ -118,6 +117,21 @@ impl Served {
     }
 }
 
+/// The Python with the readers of STAC, installed on first use.
+fn python() -> Option<String> {
+    let install =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../space/level0/tests/readers/install.py");
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/stac-readers");
+    let wanted = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/stac.txt");
+    let installed = ran(Command::new("python3").args([install, folder, wanted]))?;
+    if !installed.status.success() {
+        let said = text(&installed.stderr);
+        eprintln!("SKIPPED: {}", said.trim().lines().last().unwrap_or("no word from install.py"));
+        return None;
+    }
+    Some(text(&installed.stdout).trim().to_owned())
+}
+
 /// The output of a program, where it is installed.
 fn ran(command: &mut Command) -> Option<Output> {
     let name = command.get_program().to_string_lossy().into_owned();
@@ -184,13 +198,7 @@ fn tokens_and_certificates_are_replaced_while_the_node_runs() {
     if code(&served).is_none() {
         return;
     }
-    let reload = |served: &Served| {
-        let reload = || {
-            served.site.centre.signal(Signal::HUP);
-            Some(())
-        };
-        reload().unwrap();
-    };
+    let reload = |served: &Served| served.site.centre.signal(Signal::HUP);
     let second = token(&folder, "lance", "2");
     let list = printed(&["serve", "token", "list", "--config", "centre.toml"], &folder);
     assert!(list.lines().count() == 3 && !list.contains(&second), "{list}");
@@ -226,7 +234,7 @@ fn tokens_and_certificates_are_replaced_while_the_node_runs() {
 #[test]
 fn stac_clients_find_every_product_once_and_its_documents_are_valid() {
     let Some(served) = Served::start() else { return };
-    let Some(python) = python::python() else { return };
+    let Some(python) = python() else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/stac.py");
     let output = Command::new(python)
         .arg(script)
