@@ -1,11 +1,11 @@
 //! What customers send to the server of products.
 
+use skyhaul_catalogue::{Filter, ItemListing};
 use skyhaul_serve::{
     Accounts, AnswerBody, Asker, HeldCollection, HeldItem, HeldPage, Holdings, HoldingsError,
     Selection, ServeMethod, ServeRequest, ServeRoot, answer, finished, parse_odata_filter, root_of,
     selection,
 };
-use skyhaul_catalogue::{Filter, ItemListing};
 
 /// A catalogue with nothing in it.
 struct Nothing;

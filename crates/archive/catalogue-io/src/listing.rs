@@ -4,9 +4,7 @@ use crate::items::{self, ItemRow};
 use crate::search::{Clause, bound, column};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
-use skyhaul_catalogue::{
-    Filter, ItemListing, ItemOrder, ListDirection, ListPlace, Property,
-};
+use skyhaul_catalogue::{Filter, ItemListing, ItemOrder, ListDirection, ListPlace, Property};
 use skyhaul_units::Utc;
 
 /// A page of a list.
@@ -68,8 +66,7 @@ pub fn count(connection: &Connection, filter: &Filter, most: u64) -> rusqlite::R
     let mut clause = Clause::default();
     clause.filter(filter);
     clause.values.push(Value::Integer(i64::try_from(most).unwrap_or(i64::MAX)));
-    let sql =
-        format!("SELECT count(*) FROM (SELECT 1 FROM item WHERE {} LIMIT ?)", clause.sql);
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM item WHERE {} LIMIT ?)", clause.sql);
     let mut statement = connection.prepare_cached(&sql)?;
     let found: i64 = statement.query_row(params_from_iter(clause.values), |row| row.get(0))?;
     Ok(found.cast_unsigned())
@@ -107,9 +104,8 @@ pub fn collections(
     ))?;
     let (mut found, mut at) = (Vec::new(), (String::new(), String::new()));
     while found.len() < COLLECTIONS_MAX {
-        let row = next
-            .query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+        let row =
+            next.query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some((mission, product)) = row else { break };
         at = (mission, product);
         let names = [&at.0, &at.1].map(|name| Value::Text(name.clone()));
@@ -149,9 +145,8 @@ const fn sign(direction: ListDirection) -> &'static str {
 
 fn ordered_by(order: &ItemOrder) -> String {
     let keys = order.keys().iter();
-    let mut text: String = keys
-        .map(|key| format!("{} {}, ", expression(key.property), word(key.direction)))
-        .collect();
+    let mut text: String =
+        keys.map(|key| format!("{} {}, ", expression(key.property), word(key.direction))).collect();
     text.push_str(&format!("id {}", word(order.last_direction())));
     text
 }
@@ -186,7 +181,6 @@ fn behind(clause: &mut Clause, order: &ItemOrder, place: &ListPlace) {
     clause.values.extend(values().chain([id()]));
     clause.sql.push_str(&format!("({})", parts.join(" OR ")));
 }
-
 
 #[cfg(test)]
 mod tests;

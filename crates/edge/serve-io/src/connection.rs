@@ -13,7 +13,8 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use skyhaul_serve::{
-    Account, AnswerBody, Asker, ServeAnswer, ServeMethod, ServeRequest, ServeRoot, finished, root_of,
+    Account, AnswerBody, Asker, ServeAnswer, ServeMethod, ServeRequest, ServeRoot, finished,
+    root_of,
 };
 use std::convert::Infallible;
 use std::fs::File;
@@ -249,8 +250,8 @@ fn response(
         (AnswerBody::File(_), None) => ServeBody::of_bytes(Vec::new(), exchange),
     };
     let mut response = Response::new(body);
-    *response.status_mut() = hyper::StatusCode::from_u16(status)
-        .unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() =
+        hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let out = response.headers_mut();
     for (name, value) in headers {
         if let Ok(value) = HeaderValue::from_str(&value) {

@@ -72,6 +72,7 @@ impl Drop for Exchange {
         }
         let took = self.shared.clock.now().since(self.began).as_secs_f64();
         let Self { peer, asked, status, sent, .. } = self;
-        self.shared.access(&format!("{name} {peer} {asked}: {status}, {sent} bytes in {took:.3} s"));
+        self.shared
+            .access(&format!("{name} {peer} {asked}: {status}, {sent} bytes in {took:.3} s"));
     }
 }

@@ -29,10 +29,7 @@ impl Readers {
     }
 
     /// Asks the catalogue on a connection that nobody else uses meanwhile.
-    pub fn with<T>(
-        &self,
-        ask: impl FnOnce(&CatalogueReader) -> T,
-    ) -> Result<T, CatalogueError> {
+    pub fn with<T>(&self, ask: impl FnOnce(&CatalogueReader) -> T) -> Result<T, CatalogueError> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let reader = free.map_or_else(|| CatalogueReader::open(&self.catalogue), Ok)?;
         let answer = ask(&reader);

@@ -183,9 +183,7 @@ fn a_file_that_is_gone_or_another_one_is_not_sent() {
     assert_eq!(served.ask("HEAD /products/P2-v1/P2.PDS HTTP/1.1").status, 410);
     std::fs::create_dir(&path).unwrap();
     assert_eq!(served.ask("GET /products/P2-v1/P2.PDS HTTP/1.1").status, 410);
-    let is_warned = |notice: &ServeNotice| {
-        matches!(notice, ServeNotice::Warning(what) if what.contains("P2.PDS has another size"))
-    };
+    let is_warned = |notice: &ServeNotice| matches!(notice, ServeNotice::Warning(what) if what.contains("P2.PDS has another size"));
     assert!(served.notices.lock().unwrap().iter().any(is_warned));
 }
 
@@ -201,8 +199,12 @@ fn what_a_page_of_another_site_or_a_broken_client_asks_is_refused() {
         (format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "A: b\r\n".repeat(70)), 431),
         ("GET / HTTP/1.1\r\nHost: localhost\r\nX: \u{e4}\r\n\r\n".to_owned(), 400),
         ("nonsense\r\n\r\n".to_owned(), 400),
-        ("POST /stac/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 70000\r\n\r\n".to_owned()
-            + &"x".repeat(70_000), 413),
+        (
+            "POST /stac/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 70000\r\n\r\n"
+                .to_owned()
+                + &"x".repeat(70_000),
+            413,
+        ),
         ("DELETE /products/P1-v1/P1.PDS HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(), 405),
     ] {
         let mut stream = served.connect();

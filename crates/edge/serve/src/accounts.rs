@@ -215,7 +215,9 @@ impl Accounts {
             time(&created)?;
             let expires = expires.as_deref().map(time).transpose()?;
             let hash = TokenHash::from_hex(&sha256).ok_or_else(|| {
-                format!("token `{label}` of account `{name}`: `sha256` is not 64 hexadecimal digits")
+                format!(
+                    "token `{label}` of account `{name}`: `sha256` is not 64 hexadecimal digits"
+                )
             })?;
             if self.tokens.insert(hash, TokenUse { account: index, expires }).is_some() {
                 return Err(format!("token `{label}` of account `{name}` is there twice"));

@@ -34,13 +34,12 @@ pub fn file_answer(request: &ServeRequest, file: &ItemFile, published: Utc) -> S
             .header("repr-digest", format!("sha-256=:{digest}:"))
             .header("content-disposition", disposition(&file.name))
     };
-    let body = |slices| {
-        AnswerBody::File(FileBody { name: file.name.clone(), size: file.size, slices })
-    };
+    let body =
+        |slices| AnswerBody::File(FileBody { name: file.name.clone(), size: file.size, slices });
     // Ranges are defined for GET alone (RFC 9110 14.2).
-    let wanted = request.header("range").filter(|_| {
-        request.method == ServeMethod::Get && is_for_this(request, &tag, published)
-    });
+    let wanted = request
+        .header("range")
+        .filter(|_| request.method == ServeMethod::Get && is_for_this(request, &tag, published));
     let whole = ByteSpan { from: 0, len: file.size };
     let selected = wanted.map_or(Selection::Whole, |header| selection(header, file.size));
     let (answer, slices) = match selected {

@@ -137,15 +137,13 @@ impl Gate {
 
     /// Replaces the accounts. What they have used stays used.
     pub fn adopt(&mut self, accounts: Option<Accounts>) {
-        let all = accounts.iter().flat_map(Accounts::iter);
-        let names: Vec<&str> = all.clone().map(|account| account.name.as_str()).collect();
+        let all = || accounts.iter().flat_map(Accounts::iter);
+        let names: Vec<&str> = all().map(|account| account.name.as_str()).collect();
         // An account that is gone stays while it is being answered.
         self.uses.retain(|name, used| used.requests > 0 || names.contains(&name.as_str()));
-        for account in all {
-            let used = self
-                .uses
-                .entry(account.name.clone())
-                .or_insert_with(|| AccountUse::new(account));
+        for account in all() {
+            let used =
+                self.uses.entry(account.name.clone()).or_insert_with(|| AccountUse::new(account));
             let (rate, volume, requests) = quantities(account);
             used.rate = used.rate.changed(rate);
             used.volume = used.volume.changed(volume);
@@ -223,10 +221,8 @@ impl Gate {
             let what = "this account may not use this interface; ask the operator";
             return Err(ServeAnswer::problem(403, what));
         }
-        let used = self
-            .uses
-            .entry(account.name.clone())
-            .or_insert_with(|| AccountUse::new(&account));
+        let used =
+            self.uses.entry(account.name.clone()).or_insert_with(|| AccountUse::new(&account));
         let over = if account.connections.is_some_and(|most| used.requests >= most) {
             Some((Duration::from_secs(1), "too many requests are being answered at a time"))
         } else {
@@ -363,7 +359,8 @@ mod tests {
     #[test]
     fn connections_are_limited_in_all_and_from_one_address() {
         let mut gate = Gate::new(LIMITS, None);
-        let [one, other, third] = ["192.0.2.1", "2001:db8::1", "192.0.2.3"].map(|a| a.parse().unwrap());
+        let [one, other, third] =
+            ["192.0.2.1", "2001:db8::1", "192.0.2.3"].map(|a| a.parse().unwrap());
         assert_eq!(gate.connect(one), Ok(()));
         assert_eq!(gate.connect("::ffff:192.0.2.1".parse().unwrap()), Ok(()));
         assert_eq!(gate.connect(one), Err(GateRefusal::Address));

@@ -31,9 +31,7 @@ mod stac;
 pub use accounts::{Account, Accounts, AccountsError, ServeRoot, TokenHash};
 pub use accounts_edit::{KnownToken, NewToken, TokenTerms, tokens, with_token, without_token};
 pub use answer::{AnswerBody, ByteSpan, FileBody, FileSlice, ServeAnswer};
-pub use gate::{
-    AccountUsage, Admission, Gate, GateCounters, GateLimits, GateRefusal, GateTime,
-};
+pub use gate::{AccountUsage, Admission, Gate, GateCounters, GateLimits, GateRefusal, GateTime};
 pub use holdings::{Asker, HeldCollection, HeldItem, HeldPage, Holdings, HoldingsError};
 pub use http_date::http_date;
 pub use meter::Meter;

@@ -55,7 +55,8 @@ impl ServeRequest {
         for segment in path.split('/').filter(|segment| !segment.is_empty()) {
             let decoded = decoded(segment, Plus::Itself)
                 .ok_or_else(|| bad("the path has a wrong percent code"))?;
-            let is_plain = !decoded.contains(['/', '\\', '\0']) && decoded != "." && decoded != "..";
+            let is_plain =
+                !decoded.contains(['/', '\\', '\0']) && decoded != "." && decoded != "..";
             if !is_plain || segments.len() == SEGMENTS_MAX {
                 return Err(bad("the path has a segment that is not allowed"));
             }

@@ -3,8 +3,8 @@
 use crate::accounts::ServeRoot;
 use crate::answer::ServeAnswer;
 use crate::holdings::{Asker, Holdings};
-use crate::request::{ServeMethod, ServeRequest};
 use crate::odata::prip;
+use crate::request::{ServeMethod, ServeRequest};
 use crate::{products, stac};
 use serde_json::json;
 

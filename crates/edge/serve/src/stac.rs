@@ -94,8 +94,8 @@ fn one(
 /// An item, with its links.
 fn item(held: &HeldItem, asker: Asker<'_>) -> Value {
     let mut value = stac_item(&held.item, |file| asker.address_of(&held.item, file));
-    let [collection, id] = [&held.item.collection(), &held.item.versioned_id()]
-        .map(|name| encoded(name));
+    let [collection, id] =
+        [&held.item.collection(), &held.item.versioned_id()].map(|name| encoded(name));
     let of_collection = format!("{}/stac/collections/{collection}", asker.base);
     value["links"] = json!([
         {"rel": "self", "type": GEO_JSON, "href": format!("{of_collection}/items/{id}")},
@@ -124,10 +124,12 @@ fn found(
     let features: Vec<Value> = page
         .items
         .iter()
-        .map(|held| search.fields.as_ref().map_or_else(
-            || item(held, asker),
-            |fields: &ItemFields| fields.of(item(held, asker)),
-        ))
+        .map(|held| {
+            search.fields.as_ref().map_or_else(
+                || item(held, asker),
+                |fields: &ItemFields| fields.of(item(held, asker)),
+            )
+        })
         .collect();
     let mut links = vec![
         json!({"rel": "root", "type": "application/json", "href": format!("{}/stac", asker.base)}),

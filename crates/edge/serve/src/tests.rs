@@ -146,10 +146,10 @@ fn a_file_is_found_by_product_and_name_and_nothing_else_is() {
 
 #[test]
 fn an_account_sees_what_its_filter_takes_everywhere() {
-    let account = Account { filter: Some("mission = 'terra'".parse().unwrap()), ..Account::default() };
-    let ask = |target: &str| {
-        asked(&ServeRequest::new(ServeMethod::Get, target).unwrap(), Some(&account))
-    };
+    let account =
+        Account { filter: Some("mission = 'terra'".parse().unwrap()), ..Account::default() };
+    let ask =
+        |target: &str| asked(&ServeRequest::new(ServeMethod::Get, target).unwrap(), Some(&account));
     assert_eq!(ask("/products/P2-v1/P2.PDS").status, 404);
     assert_eq!(ask("/products/P20-v1/P20.PDS").status, 200);
     assert_eq!(ask("/stac/collections/aqua-modis").status, 404);
@@ -294,12 +294,21 @@ fn prip_lists_products_as_its_minimal_set_of_queries_asks() {
     for (query, count) in [
         ("$filter=startswith(Name,'P1')&$top=1000", 11),
         ("$filter=startswith(Name,'P1')&$top=1000&$skip=8", 3),
-        ("$filter=ContentDate/Start gt 2026-11-23T06:00:20.000Z and ContentDate/End lt \
-          2026-11-23T06:00:30.000Z", 3),
-        ("$filter=PublicationDate gt 2026-11-23T06:02:00.000Z and ProductionType eq \
-          OData.CSC.ProductionType'systematic_production'", 10),
-        ("$filter=PublicationDate gt 2026-11-23T06:02:00.000Z and ProductionType ne \
-          'systematic_production'", 0),
+        (
+            "$filter=ContentDate/Start gt 2026-11-23T06:00:20.000Z and ContentDate/End lt \
+          2026-11-23T06:00:30.000Z",
+            3,
+        ),
+        (
+            "$filter=PublicationDate gt 2026-11-23T06:02:00.000Z and ProductionType eq \
+          OData.CSC.ProductionType'systematic_production'",
+            10,
+        ),
+        (
+            "$filter=PublicationDate gt 2026-11-23T06:02:00.000Z and ProductionType ne \
+          'systematic_production'",
+            0,
+        ),
         ("$filter=contains(Name,'_')", 0),
         ("$filter=endswith(Name,'-v2') and EvictionDate eq null", 14),
         ("$filter=Name in ('P1-v2','P2-v1','x')", 2),
@@ -341,7 +350,11 @@ fn odata_refuses_in_its_own_form_with_a_warning() {
     for (target, status, said) in [
         ("/prip/odata/v1/Products?$filter=Nam%20eq%20'a'", 400, "cannot be found by `Nam`"),
         ("/prip/odata/v1/Products?$filter=Name%20eq%201", 400, "compared with a text"),
-        ("/prip/odata/v1/Products?$filter=Name%20eq%20'a'%20or%201%20eq%201", 400, "cannot be found by `1`"),
+        (
+            "/prip/odata/v1/Products?$filter=Name%20eq%20'a'%20or%201%20eq%201",
+            400,
+            "cannot be found by `1`",
+        ),
         ("/prip/odata/v1/Products?$filter=Name%20eq%20'%25'';DROP'", 200, ""),
         ("/prip/odata/v1/Products?$orderby=Size", 400, "cannot be found by `Size`"),
         ("/prip/odata/v1/Products?$top=-1", 400, "$top is a number"),

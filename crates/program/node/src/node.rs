@@ -216,10 +216,9 @@ impl Node {
         let blocks = self.adopt_blocks(entry.as_ref())?;
         let serve = match (&self.serve, files) {
             (Some(service), Some(files)) => service.adopt(&files, serve.as_ref())?,
-            _ => Adopted {
-                waits: crate::serve::waiting(None, serve.as_ref()),
-                ..Adopted::default()
-            },
+            _ => {
+                Adopted { waits: crate::serve::waiting(None, serve.as_ref()), ..Adopted::default() }
+            }
         };
         for part in centre.into_iter().chain(station).chain([blocks, serve]) {
             all.changes.extend(part.changes);

@@ -132,7 +132,9 @@ fn files(entry: &ServeEntry) -> Result<ServeFiles, Fault> {
         let key = private_key(pair.key).map_err(|error| {
             let place = pair.key.display();
             let help = match is_exposed(&error) {
-                true => format!("chmod 600 {place}; make a new key if another user may have read it"),
+                true => {
+                    format!("chmod 600 {place}; make a new key if another user may have read it")
+                }
                 false => "correct `key` in [serve], or give this user read permission".to_owned(),
             };
             Fault::environment(format!("the TLS key cannot be read ({error})"), place, help)

@@ -38,8 +38,7 @@ fn fresh(count: u32) -> (tempfile::TempDir, Catalogue) {
 fn keys() -> impl Strategy<Value = Vec<OrderKey>> {
     let sortable: Vec<Property> =
         Property::ALL.into_iter().filter(|property| !property.is_list()).collect();
-    let direction =
-        prop_oneof![Just(ListDirection::Rising), Just(ListDirection::Falling)];
+    let direction = prop_oneof![Just(ListDirection::Rising), Just(ListDirection::Falling)];
     let key = (proptest::sample::select(sortable), direction)
         .prop_map(|(property, direction)| OrderKey { property, direction });
     proptest::collection::vec(key, 0..4)
@@ -107,9 +106,9 @@ fn an_item_is_published_after_all_that_readers_have_seen() {
         let item = Item { name: format!("N{place}"), ..item(number) };
         catalogue.publish(item, Vec::new(), Utc::default()).unwrap();
     }
-    let order = ItemOrder::new(vec![OrderKey {
-        property: Property::Id, direction: ListDirection::Rising,
-    }]).unwrap();
+    let order =
+        ItemOrder::new(vec![OrderKey { property: Property::Id, direction: ListDirection::Rising }])
+            .unwrap();
     let listing =
         ItemListing { filter: Filter::Always(true), order, after: None, skip: 0, limit: 100 };
     let mut rows = reader.list(&listing).unwrap().items;

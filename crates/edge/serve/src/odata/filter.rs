@@ -107,8 +107,8 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, String> {
                 Token::Sign(char::from(byte))
             }
             b'\'' => {
-                let (quoted, end) =
-                    quoted(text, at).ok_or_else(|| format!("at {}: a text does not end", at + 1))?;
+                let (quoted, end) = quoted(text, at)
+                    .ok_or_else(|| format!("at {}: a text does not end", at + 1))?;
                 at = end;
                 Token::Text(quoted)
             }
@@ -291,7 +291,8 @@ impl Parser {
 
     fn literal(&mut self) -> Result<ODataValue, String> {
         let refuse = |parser: &Self| {
-            Err(parser.refuse("expected a text in apostrophes, a number, a time, true, false or null"))
+            Err(parser
+                .refuse("expected a text in apostrophes, a number, a time, true, false or null"))
         };
         let value = match (self.peek(), self.tokens.get(self.next + 1)) {
             (Some(Token::Text(text)), _) => ODataValue::Text(text.clone()),
@@ -387,7 +388,10 @@ mod tests {
                 "Satellite in ('S1A','S1C')",
                 ODataFilter::In("Satellite".to_owned(), vec![text("S1A"), text("S1C")]),
             ),
-            ("((EvictionDate ne null))", compare("EvictionDate", CompareOp::NotEqual, ODataValue::Null)),
+            (
+                "((EvictionDate ne null))",
+                compare("EvictionDate", CompareOp::NotEqual, ODataValue::Null),
+            ),
         ] {
             assert_eq!(parse(written), Ok(read), "{written}");
         }

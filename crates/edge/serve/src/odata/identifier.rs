@@ -36,7 +36,9 @@ mod tests {
             assert_eq!(number_of(&text.to_ascii_uppercase()), Some(number), "{text}");
         }
         assert_eq!(uuid_of(1), "536b7968-6175-8000-8000-000000000001");
-        for other in ["", "536b7968-6175-8000-9000-000000000001", "0e3d0b3a-7f7c-4f4e-8a53-1ad2f2a6c1d2"] {
+        for other in
+            ["", "536b7968-6175-8000-9000-000000000001", "0e3d0b3a-7f7c-4f4e-8a53-1ad2f2a6c1d2"]
+        {
             assert_eq!(number_of(other), None);
         }
     }

@@ -184,9 +184,7 @@ fn product(held: &HeldItem, asker: Asker<'_>, expanded: Expanded) -> Value {
     let item = &held.item;
     let file = value_of(item);
     let published = item.published.to_string();
-    let checksum = |algorithm: &str, value: String| {
-        json!({"Algorithm": algorithm, "Value": value, "ChecksumDate": published})
-    };
+    let checksum = |algorithm: &str, value: String| json!({"Algorithm": algorithm, "Value": value, "ChecksumDate": published});
     let mut checksums = Vec::new();
     if let Some(file) = file {
         checksums.extend(file.md5.map(|md5| checksum("MD5", hex(&md5))));

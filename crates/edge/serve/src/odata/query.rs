@@ -57,9 +57,8 @@ impl ODataQuery {
             if seen.contains(&plain) {
                 return Err(format!("${plain} is there twice"));
             }
-            let number = || {
-                value.parse::<u64>().map_err(|_| format!("${plain} is a number from 0"))
-            };
+            let number =
+                || value.parse::<u64>().map_err(|_| format!("${plain} is a number from 0"));
             match plain {
                 "filter" => query.filter = Some(filter::parse(value)?),
                 "orderby" => query.order = order(value)?,

@@ -43,19 +43,13 @@ fn filter(value: &Value, depth: usize) -> Result<String, String> {
             let values = values.iter().map(scalar).collect::<Result<Vec<_>, _>>()?;
             Ok(format!("{} IN ({})", scalar(property)?, values.join(", ")))
         }
-        ("between", [property, least, most]) => Ok(format!(
-            "{} BETWEEN {} AND {}",
-            scalar(property)?,
-            scalar(least)?,
-            scalar(most)?
-        )),
+        ("between", [property, least, most]) => {
+            Ok(format!("{} BETWEEN {} AND {}", scalar(property)?, scalar(least)?, scalar(most)?))
+        }
         ("isNull", [property]) => Ok(format!("{} IS NULL", scalar(property)?)),
-        ("t_after" | "t_before", [property, time]) => Ok(format!(
-            "{}({}, {})",
-            op.to_ascii_uppercase(),
-            scalar(property)?,
-            scalar(time)?
-        )),
+        ("t_after" | "t_before", [property, time]) => {
+            Ok(format!("{}({}, {})", op.to_ascii_uppercase(), scalar(property)?, scalar(time)?))
+        }
         ("t_during", [property, span]) => {
             let bounds = span["interval"].as_array().map(Vec::as_slice);
             let Some([from, to]) = bounds else {
@@ -103,9 +97,8 @@ mod tests {
     #[test]
     fn filters_of_json_mean_what_their_text_says() {
         let property = |name: &str| json!({"property": name});
-        let comparison = |op: &str, name: &str, value: Value| {
-            json!({"op": op, "args": [property(name), value]})
-        };
+        let comparison =
+            |op: &str, name: &str, value: Value| json!({"op": op, "args": [property(name), value]});
         for (value, text) in [
             (comparison("=", "mission", json!("o'b")), "mission = 'o''b'"),
             (comparison(">=", "missing", json!(3)), "missing >= 3"),

@@ -139,9 +139,8 @@ pub fn queryables(address: &str) -> Value {
 
 /// `/stac/api`: the paths, for programs that look for them.
 pub fn api(asker: Asker<'_>) -> Value {
-    let get = |what: &str| {
-        json!({"get": {"summary": what, "responses": {"200": {"description": what}}}})
-    };
+    let get =
+        |what: &str| json!({"get": {"summary": what, "responses": {"200": {"description": what}}}});
     let mut paths = serde_json::Map::new();
     for (path, what) in [
         ("/", "The landing page"),

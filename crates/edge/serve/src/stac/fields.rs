@@ -103,12 +103,18 @@ mod tests {
             "assets": {"d.PDS": {}}});
         for (fields, shown) in [
             (json!([]), item.clone()),
-            (json!(["-assets", "-properties.c"]),
-             json!({"type": "Feature", "id": "x", "properties": {"a:b": 1}})),
-            (json!(["properties.a:b"]),
-             json!({"type": "Feature", "id": "x", "properties": {"a:b": 1}})),
-            (json!({"include": ["assets"], "exclude": ["type"]}),
-             json!({"id": "x", "assets": {"d.PDS": {}}})),
+            (
+                json!(["-assets", "-properties.c"]),
+                json!({"type": "Feature", "id": "x", "properties": {"a:b": 1}}),
+            ),
+            (
+                json!(["properties.a:b"]),
+                json!({"type": "Feature", "id": "x", "properties": {"a:b": 1}}),
+            ),
+            (
+                json!({"include": ["assets"], "exclude": ["type"]}),
+                json!({"id": "x", "assets": {"d.PDS": {}}}),
+            ),
             (json!(["id", "nothing", "id.x"]), json!({"type": "Feature", "id": "x"})),
         ] {
             assert_eq!(ItemFields::read(&fields).unwrap().of(item.clone()), shown, "{fields}");

@@ -142,7 +142,8 @@ impl AddToken {
 impl ListTokens {
     fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let file = self.place.file()?;
-        let tokens = skyhaul_serve::tokens(&read(&file)?).map_err(|error| unusable(&file, &error))?;
+        let tokens =
+            skyhaul_serve::tokens(&read(&file)?).map_err(|error| unusable(&file, &error))?;
         if self.json {
             let line = serde_json::to_string(&tokens).expect("it has text keys only");
             return Ok(writeln!(out, "{line}")?);
