@@ -16,9 +16,6 @@ use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
 use tokio::time::Sleep;
 
-/// What all pieces of files in memory may take: 64 MiB.
-pub const PIECES_MAX: u64 = 64 << 20;
-
 /// A body that goes out.
 pub struct ServeBody {
     parts: VecDeque<FileSlice>,

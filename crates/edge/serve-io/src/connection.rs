@@ -4,8 +4,9 @@ use crate::body::ServeBody;
 use crate::exchange::Exchange;
 use crate::holdings::{CatalogueHoldings, open};
 use crate::hosts::base_of;
+use crate::place::ServeNotice;
 use crate::progress::{Progress, Watched};
-use crate::shared::{ServeNotice, Shared};
+use crate::shared::Shared;
 use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::server::conn::http1;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 /// The address and the headers of a request together.
@@ -86,6 +88,7 @@ impl Client {
             .timer(TokioTimer::new())
             .header_read_timeout(WITHIN)
             .max_buf_size(HEAD_MAX)
+            .max_header_size(HEAD_MAX)
             .max_headers(HEADERS_MAX)
             .serve_connection(TokioIo::new(stream), service);
         tokio::select! {
@@ -129,18 +132,36 @@ impl Client {
             let late = |_| ServeAnswer::problem(408, "the body did not come within 20 s");
             request.body = whole.map_err(late)??;
         }
-        let busy = || {
-            let what = "too many requests wait for the catalogue; try again";
-            ServeAnswer::problem(503, what).header("retry-after", "5")
+        // Slow searches of some customers do not delay the files of the others.
+        let _turn = match is_of_one(&request) {
+            true => None,
+            false => Some(self.turn().await?),
         };
-        let turn = timeout(TURN_WITHIN, self.shared.searches.acquire()).await;
-        let _turn = turn.map_err(|_| busy())?.map_err(|_| busy())?;
         let shared = self.shared.clone();
         let found = tokio::task::spawn_blocking(move || {
             looked_up(&shared, &request, account.as_deref(), &base)
         });
         let failed = |_| ServeAnswer::problem(500, "the request cannot be answered");
         Ok(found.await.map_err(failed)?)
+    }
+
+    /// Waits for a turn at the catalogue.
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, ServeAnswer> {
+        let turn = timeout(TURN_WITHIN, self.shared.searches.acquire()).await;
+        let turn = turn.ok().and_then(Result::ok);
+        turn.ok_or_else(|| {
+            let what = "too many requests wait for the catalogue; try again";
+            ServeAnswer::problem(503, what).header("retry-after", "5")
+        })
+    }
+}
+
+/// Whether a request is about one product, which an index finds.
+fn is_of_one(request: &ServeRequest) -> bool {
+    match request.segments()[..] {
+        ["products", _, _] => true,
+        [.., last] => last == "$value",
+        [] => false,
     }
 }
 

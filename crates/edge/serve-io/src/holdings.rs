@@ -1,6 +1,6 @@
 //! The catalogue behind the answers, and the files.
 
-use crate::shared::{Place, ServeNotice};
+use crate::place::{Place, ServeNotice};
 use skyhaul_catalogue::{Filter, ItemListing};
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, ItemRow};
 use skyhaul_serve::{

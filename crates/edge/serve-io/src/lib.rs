@@ -12,14 +12,15 @@ mod connection;
 mod exchange;
 mod holdings;
 mod hosts;
+mod place;
 mod progress;
 mod server;
 mod shared;
 mod tls;
 
-pub use body::PIECES_MAX;
+pub use place::{ServeFiles, ServeNotice};
 pub use server::{READERS_MAX, ServeError, ServeServer, ServeSetup};
-pub use shared::{ServeFiles, ServeNotice};
+pub use shared::PIECES_MAX;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,8 @@
 
 use crate::connection;
 use crate::holdings::Readers;
-use crate::shared::{Place, ServeFiles, ServeNotice, Shared};
+use crate::place::{Place, ServeFiles, ServeNotice};
+use crate::shared::Shared;
 use crate::tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use skyhaul_net::Clock;
@@ -141,7 +142,8 @@ impl ServeServer {
             changes.push("the certificate of [serve] changed");
         }
         if before.accounts != files.accounts {
-            self.shared.gate().adopt(accounts);
+            let now = self.shared.clock.now();
+            self.shared.gate().adopt(accounts, now);
             changes.push("the accounts of [serve] changed");
         }
         before.clone_from(files);

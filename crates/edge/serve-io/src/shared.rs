@@ -1,53 +1,14 @@
 //! What the connections of a server share.
 
 use crate::holdings::Readers;
+use crate::place::{Place, ServeNotice};
 use skyhaul_net::Clock;
-use skyhaul_serve::{Gate, GateTime, Meter, ServeRoot};
+use skyhaul_serve::{Gate, GateTime, Meter};
 use skyhaul_units::Duration;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
-
-/// The texts of the files that a server is configured with.
-#[derive(Clone, Default)]
-pub struct ServeFiles {
-    /// The certificate with those that lead to it (PEM), and its private key; none is no TLS.
-    pub tls: Option<(String, String)>,
-    /// The accounts; none is no accounts.
-    pub accounts: Option<String>,
-}
-
-impl core::fmt::Debug for ServeFiles {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("ServeFiles(…)")
-    }
-}
-
-/// What a server has to say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ServeNotice {
-    /// A request was answered: a line for the log.
-    Access(String),
-    /// Something that an operator should know.
-    Warning(String),
-}
-
-/// What does not change while the server runs.
-#[derive(Debug)]
-pub struct Place {
-    /// The name of the node.
-    pub node: String,
-    /// What addresses in answers begin with; without it, what the client calls the server.
-    pub address: Option<String>,
-    /// The interfaces.
-    pub roots: Vec<ServeRoot>,
-    /// Where the files are.
-    pub products: PathBuf,
-    /// A client that takes nothing for so long is closed.
-    pub idle: Duration,
-}
 
 /// The state that connections share.
 pub struct Shared {
@@ -126,7 +87,7 @@ impl Shared {
     /// How many bytes of a file a connection may hold.
     pub fn piece(&self) -> u64 {
         let bodies = self.bodies.load(Ordering::Relaxed).max(1);
-        (crate::PIECES_MAX / bodies).clamp(PIECE_MIN, PIECE_MAX)
+        (PIECES_MAX / bodies).clamp(PIECE_MIN, PIECE_MAX)
     }
 
     pub fn warn(&self, what: String) {
@@ -153,6 +114,8 @@ impl Shared {
     }
 }
 
+/// What all pieces of files in memory may take: 64 MiB.
+pub const PIECES_MAX: u64 = 64 << 20;
 /// A TLS record has 16 KiB.
 const PIECE_MIN: u64 = 16 << 10;
 /// More saves nothing: a thread takes 20 µs to hand over a piece.

@@ -131,12 +131,12 @@ impl Gate {
             addresses: BTreeMap::new(),
             counters: GateCounters::default(),
         };
-        gate.adopt(accounts);
+        gate.adopt(accounts, Instant::ZERO);
         gate
     }
 
     /// Replaces the accounts. What they have used stays used.
-    pub fn adopt(&mut self, accounts: Option<Accounts>) {
+    pub fn adopt(&mut self, accounts: Option<Accounts>, now: Instant) {
         let all = || accounts.iter().flat_map(Accounts::iter);
         let names: Vec<&str> = all().map(|account| account.name.as_str()).collect();
         // An account that is gone stays while it is being answered.
@@ -145,9 +145,9 @@ impl Gate {
             let used =
                 self.uses.entry(account.name.clone()).or_insert_with(|| AccountUse::new(account));
             let (rate, volume, requests) = quantities(account);
-            used.rate = used.rate.changed(rate);
-            used.volume = used.volume.changed(volume);
-            used.per_minute = used.per_minute.changed(requests);
+            used.rate = used.rate.changed(now, rate);
+            used.volume = used.volume.changed(now, volume);
+            used.per_minute = used.per_minute.changed(now, requests);
         }
         self.accounts = accounts;
     }
@@ -407,12 +407,12 @@ mod tests {
         gate.charge(&two, 2_000, at(0).now);
         gate.end(&one);
         gate.end(&two);
-        gate.adopt(Some(accounts(limits)));
+        gate.adopt(Some(accounts(limits)), at(0).now);
         // 1,100 bytes too many of 1,000 a day.
         let over = ask(&mut gate, 0).unwrap_err();
         assert_eq!((over.status, over.header_of("retry-after")), (429, Some("95040")));
         assert!(ask(&mut gate, 95_040_000).is_ok());
-        gate.adopt(Some(Accounts::default()));
+        gate.adopt(Some(Accounts::default()), at(0).now);
         assert_eq!(ask(&mut gate, 0).unwrap_err().status, 401);
     }
 

@@ -19,7 +19,10 @@ impl Meter {
     }
 
     /// The same with another quantity; what was used stays used.
-    pub const fn changed(mut self, quantity: u64) -> Self {
+    pub fn changed(mut self, now: Instant, quantity: u64) -> Self {
+        let unpaid = self.paid.since(now).as_nanos();
+        let scaled = u128::from(unpaid) * u128::from(self.quantity) / u128::from(quantity.max(1));
+        self.paid = now + Duration::from_nanos(scaled.min(u128::from(CENTURY_NS)) as u64);
         self.quantity = quantity;
         self
     }
@@ -61,5 +64,18 @@ mod tests {
         meter.charge(at(3_600_000), u64::MAX);
         meter.charge(at(3_600_000), u64::MAX);
         assert!(meter.wait(at(3_600_000)) > Duration::from_secs(86_400));
+    }
+
+    #[test]
+    fn what_was_used_of_a_quantity_counts_of_another_one() {
+        let now = Instant::ZERO + Duration::from_secs(5);
+        let mut meter = Meter::new(100, Duration::from_secs(10), Duration::from_secs(10));
+        meter.charge(now, 150);
+        assert_eq!(meter.wait(now), Duration::from_secs(5));
+        assert_eq!(meter.changed(now, 50).wait(now), Duration::from_secs(20));
+        assert_eq!(meter.changed(now, 300).wait(now), Duration::ZERO);
+        let mut unlimited = meter.changed(now, u64::MAX);
+        unlimited.charge(now, 1 << 50);
+        assert_eq!(unlimited.wait(now), Duration::ZERO);
     }
 }

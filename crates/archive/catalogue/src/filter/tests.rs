@@ -91,7 +91,10 @@ fn what_is_no_filter_is_refused_with_its_place() {
         ("version = 1e999", "at 11: `1e999` is no number"),
         ("version LIKE '2'", "at 14: `version` is no text; compare it instead"),
         ("start_datetime > 'soon'", "at 18: `start_datetime` takes a time such as"),
-        ("mision = 'aqua'", "at 1: there is no property `mision`; write one of id, collection"),
+        (
+            "mision = 'aqua'",
+            "at 1: there is no property `mision`; write one of id, versioned_id, collection",
+        ),
         ("mission = 'aqua' kind = 'time'", "at 18: expected AND, OR or the end of the filter"),
         ("mission = 'a'; DROP TABLE item", "at 14: `;` is not expected; put text in apostrophes"),
         ("(mission = 'a'", "at 15: expected `)`"),

@@ -194,11 +194,12 @@ fn change(
         let place = file.display().to_string();
         Failure::io("the accounts file cannot be written", &place, help, source)
     };
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(unwritable)?;
+    // Of a bare name the folder has a name too then.
+    let whole = std::path::absolute(file).map_err(unwritable)?;
+    let folder = File::open(whole.parent().unwrap_or(Path::new("/"))).map_err(unwritable)?;
     flock(&folder, FlockOperation::LockExclusive).map_err(|error| unwritable(error.into()))?;
     let text = change(&read(file)?).map_err(|error| unusable(file, &error))?;
-    replace(file, &text).map_err(unwritable)
+    replace(&whole, &text).map_err(unwritable)
 }
 
 fn unusable(file: &Path, error: &AccountsError) -> Failure {
