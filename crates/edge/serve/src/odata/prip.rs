@@ -184,7 +184,10 @@ fn product(held: &HeldItem, asker: Asker<'_>, expanded: Expanded) -> Value {
     let item = &held.item;
     let file = value_of(item);
     let published = item.published.to_string();
-    let checksum = |algorithm: &str, value: String| json!({"Algorithm": algorithm, "Value": value, "ChecksumDate": published});
+    let checksum = |kind: &str, value: String| {
+        let date = &published;
+        json!({"Algorithm": kind, "Value": value, "ChecksumDate": date})
+    };
     let mut checksums = Vec::new();
     if let Some(file) = file {
         checksums.extend(file.md5.map(|md5| checksum("MD5", hex(&md5))));
