@@ -178,7 +178,7 @@ with tempfile.TemporaryDirectory() as folder:
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1",
          "-keyout", "tls.key", "-out", "tls.pem"],
         cwd=folder, check=True, stderr=subprocess.DEVNULL)
-    token = run(folder, "serve", "token", "add", "bench", "--accounts", "accounts.toml").strip()
+    token = run(folder, "serve", "token", "add", "bench", "--accounts", str(pathlib.Path(folder, "accounts.toml"))).strip()
     plain = '[serve]\nbind = "127.0.0.1:0"\n'
     secured = plain + 'certificate = "tls.pem"\nkey = "tls.key"\naccounts = "accounts.toml"\n'
     goodput(folder, "TLS", secured, "https", ["-H", f"Authorization: Bearer {token}"])
