@@ -142,7 +142,7 @@ impl Client {
             looked_up(&shared, &request, account.as_deref(), &base)
         });
         let failed = |_| ServeAnswer::problem(500, "the request cannot be answered");
-        Ok(found.await.map_err(failed)?)
+        found.await.map_err(failed)
     }
 
     /// Waits for a turn at the catalogue.

@@ -305,6 +305,7 @@ fn a_client_that_reads_nothing_is_closed_and_one_that_is_held_back_is_not() {
 
 /// The clients that read slowly hold neither the others nor memory.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the rung of the tests is told by the environment")]
 fn many_slow_readers_delay_nobody() {
     let many = match std::env::var("SKYHAUL_RUNG") {
         Ok(rung) if rung == "all" => 2_000,

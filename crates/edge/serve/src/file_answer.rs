@@ -97,10 +97,11 @@ fn condition(request: &ServeRequest, tag: &str, published: Utc) -> Condition {
         if names(known, tag, Comparison::Weak) {
             return Condition::NotModified;
         }
-    } else if let Some(date) = request.header("if-modified-since") {
-        if from_http_date(date).is_some() && !is_later(date) {
-            return Condition::NotModified;
-        }
+    } else if let Some(date) = request.header("if-modified-since")
+        && from_http_date(date).is_some()
+        && !is_later(date)
+    {
+        return Condition::NotModified;
     }
     Condition::Holds
 }

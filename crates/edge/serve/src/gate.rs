@@ -210,7 +210,9 @@ impl Gate {
         let Some(account) = found else {
             self.counters.unauthorized += 1;
             let what = match request.header("authorization") {
-                None => "give a token, as `Authorization: Bearer TOKEN`, or as the password of Basic",
+                None => {
+                    "give a token, as `Authorization: Bearer TOKEN`, or as the password of Basic"
+                }
                 Some(_) => "the token is not known, or has expired; ask the operator for another",
             };
             return Err(ServeAnswer::problem(401, what)

@@ -78,9 +78,10 @@ impl Served {
         );
         site.write_by(&centre, &channel);
         assert_eq!(site.start().end().code, Some(0));
-        site.centre_until(|status| {
-            (status["contacts"].as_array()?[0]["state"] == "done").then_some(())
-        });
+        until(
+            || (status(&site)["centre"]["contacts"][0]["state"] == "done").then_some(()),
+            || site.shown("centre.toml"),
+        );
         Some(Self { site, token, base: format!("https://{address}") })
     }
 
