@@ -2,15 +2,15 @@
 
 use skyhaul_catalogue::{Filter, ItemListing};
 use skyhaul_serve::{
-    Accounts, AnswerBody, Asker, HeldCollection, HeldItem, HeldPage, Holdings, HoldingsError,
-    Selection, ServeMethod, ServeRequest, ServeRoot, answer, finished, parse_odata_filter, root_of,
-    selection,
+    Accounts, AnswerBody, Asker, HeldCollection, HeldItem, HeldPage, HoldingsError, RangeSelection,
+    ServeMethod, ServeRequest, ServeRoot, ServedCatalogue, answer, finished, parse_odata_filter,
+    root_of, selection,
 };
 
 /// A catalogue with nothing in it.
 struct Nothing;
 
-impl Holdings for Nothing {
+impl ServedCatalogue for Nothing {
     fn list(&mut self, _: &ItemListing) -> Result<HeldPage, HoldingsError> {
         Ok(HeldPage { items: Vec::new(), next: None })
     }
@@ -49,7 +49,7 @@ pub fn serving(input: &[u8]) {
         let answer = answer(&request, &ServeRoot::ALL, asker, &mut Nothing);
         assert!(matches!(answer.status, 200 | 400), "{}", answer.text());
     }
-    if let Selection::Parts(parts) = selection(text, 10_000) {
+    if let RangeSelection::Parts(parts) = selection(text, 10_000) {
         assert!(parts.iter().all(|part| part.len > 0 && part.from + part.len <= 10_000));
     }
     let _ = (parse_odata_filter(text), Accounts::parse(text));

@@ -5,8 +5,8 @@ use crate::exchange::Exchange;
 use crate::holdings::{CatalogueHoldings, open};
 use crate::hosts::base_of;
 use crate::place::ServeNotice;
-use crate::progress::{Progress, Watched};
-use crate::shared::Shared;
+use crate::progress::{ClientProgress, WatchedStream};
+use crate::shared::ServeShared;
 use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::server::conn::http1;
@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use skyhaul_serve::{
-    Account, AnswerBody, Asker, ServeAnswer, ServeMethod, ServeRequest, ServeRoot, finished,
+    AnswerBody, Asker, ServeAccount, ServeAnswer, ServeMethod, ServeRequest, ServeRoot, finished,
     root_of,
 };
 use std::convert::Infallible;
@@ -39,12 +39,12 @@ const WITHIN: Duration = Duration::from_secs(20);
 const TURN_WITHIN: Duration = Duration::from_secs(20);
 
 /// Serves a connection until it ends. It was admitted at the gate, and leaves it here.
-pub async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr) {
-    let progress = Progress::new(shared.clock);
+pub async fn serve(shared: Arc<ServeShared>, stream: TcpStream, peer: IpAddr) {
+    let progress = ClientProgress::new(shared.clock);
     let _left = Leaving { shared: shared.clone(), peer };
     // Without it the last piece of an answer waits for an acknowledgement.
     let _ = stream.set_nodelay(true);
-    let stream = Watched::new(stream, progress.clone());
+    let stream = WatchedStream::new(stream, progress.clone());
     let client = Client { shared: shared.clone(), progress, peer };
     match shared.tls() {
         None => client.talk(stream).await,
@@ -59,7 +59,7 @@ pub async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr) {
 
 /// Leaves the gate at the end.
 struct Leaving {
-    shared: Arc<Shared>,
+    shared: Arc<ServeShared>,
     peer: IpAddr,
 }
 
@@ -72,8 +72,8 @@ impl Drop for Leaving {
 /// Who is at the other end.
 #[derive(Clone)]
 struct Client {
-    shared: Arc<Shared>,
-    progress: Arc<Progress>,
+    shared: Arc<ServeShared>,
+    progress: Arc<ClientProgress>,
     peer: IpAddr,
 }
 
@@ -167,9 +167,9 @@ fn is_of_one(request: &ServeRequest) -> bool {
 
 /// The answer of the catalogue, with the file that it is about.
 fn looked_up(
-    shared: &Shared,
+    shared: &ServeShared,
     request: &ServeRequest,
-    account: Option<&Account>,
+    account: Option<&ServeAccount>,
     base: &str,
 ) -> (ServeAnswer, Option<File>) {
     let place = &shared.place;

@@ -1,17 +1,17 @@
 //! One request and its answer, from its admission until the last byte has gone out.
 
-use crate::progress::Progress;
-use crate::shared::Shared;
-use skyhaul_serve::Admission;
+use crate::progress::ClientProgress;
+use crate::shared::ServeShared;
+use skyhaul_serve::ServeAdmission;
 use skyhaul_units::{Duration, Instant, printable};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// An exchange. When it is dropped, it ends.
 pub struct Exchange {
-    shared: Arc<Shared>,
-    progress: Arc<Progress>,
-    admission: Option<Admission>,
+    shared: Arc<ServeShared>,
+    progress: Arc<ClientProgress>,
+    admission: Option<ServeAdmission>,
     peer: IpAddr,
     asked: String,
     status: u16,
@@ -24,7 +24,12 @@ const PATH_SHOWN: usize = 160;
 
 impl Exchange {
     /// A request has come; `asked` is its method and path.
-    pub fn new(shared: Arc<Shared>, progress: Arc<Progress>, peer: IpAddr, asked: &str) -> Self {
+    pub fn new(
+        shared: Arc<ServeShared>,
+        progress: Arc<ClientProgress>,
+        peer: IpAddr,
+        asked: &str,
+    ) -> Self {
         let began = shared.clock.now();
         progress.began();
         let asked = printable(asked, PATH_SHOWN);
@@ -32,7 +37,7 @@ impl Exchange {
     }
 
     /// The request was admitted.
-    pub fn admitted(&mut self, admission: Admission) {
+    pub fn admitted(&mut self, admission: ServeAdmission) {
         self.admission = Some(admission);
     }
 
@@ -57,7 +62,7 @@ impl Exchange {
     }
 
     /// What its connection shares with the others.
-    pub const fn shared(&self) -> &Arc<Shared> {
+    pub const fn shared(&self) -> &Arc<ServeShared> {
         &self.shared
     }
 }

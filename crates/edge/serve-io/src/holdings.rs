@@ -1,10 +1,10 @@
 //! The catalogue behind the answers, and the files.
 
-use crate::place::{Place, ServeNotice};
+use crate::place::{ServeNotice, ServePlace};
 use skyhaul_catalogue::{Filter, ItemListing};
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, ItemRow};
 use skyhaul_serve::{
-    FileBody, HeldCollection, HeldItem, HeldPage, Holdings, HoldingsError, ServeAnswer, gone,
+    FileBody, HeldCollection, HeldItem, HeldPage, HoldingsError, ServeAnswer, ServedCatalogue, gone,
 };
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
@@ -60,7 +60,7 @@ fn held(row: ItemRow) -> HeldItem {
     HeldItem { id: row.id, item: row.item }
 }
 
-impl Holdings for CatalogueHoldings<'_> {
+impl ServedCatalogue for CatalogueHoldings<'_> {
     fn list(&mut self, listing: &ItemListing) -> Result<HeldPage, HoldingsError> {
         let page = self.kept(self.reader.list(listing))?;
         Ok(HeldPage { items: page.items.into_iter().map(held).collect(), next: page.next })
@@ -93,7 +93,7 @@ impl Holdings for CatalogueHoldings<'_> {
 ///
 /// # Errors
 /// The answer where it is not there, or is not the one that was published.
-pub fn open(place: &Place, body: &FileBody) -> Result<File, ServeAnswer> {
+pub fn open(place: &ServePlace, body: &FileBody) -> Result<File, ServeAnswer> {
     let mut parts = Path::new(&body.name).components();
     let is_name = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
     if !is_name {

@@ -1,6 +1,6 @@
 //! What the client calls the server.
 
-use crate::shared::Shared;
+use crate::shared::ServeShared;
 use skyhaul_serve::{ServeAnswer, ServeRequest};
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 ///
 /// # Errors
 /// The answer to a name that is none, or that is not this server's.
-pub fn base_of(shared: &Shared, request: &ServeRequest) -> Result<String, ServeAnswer> {
+pub fn base_of(shared: &ServeShared, request: &ServeRequest) -> Result<String, ServeAnswer> {
     let host = request.header("host").unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
     if host.is_empty() || host.len() > 255 || !host.chars().all(is_plain) {

@@ -19,7 +19,7 @@ mod shared;
 mod tls;
 
 pub use place::{ServeFiles, ServeNotice};
-pub use server::{READERS_MAX, ServeError, ServeServer, ServeSetup};
+pub use server::{READERS_MAX, ServeFault, ServeServer, ServeSetup};
 pub use shared::PIECES_MAX;
 
 #[cfg(test)]

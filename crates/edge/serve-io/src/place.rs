@@ -30,7 +30,7 @@ pub enum ServeNotice {
 
 /// What does not change while the server runs.
 #[derive(Debug)]
-pub struct Place {
+pub struct ServePlace {
     /// The name of the node.
     pub node: String,
     /// What addresses in answers begin with; without it, what the client calls the server.

@@ -11,13 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// When something last moved, and whether something should.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ClientProgress {
     clock: Clock,
     at: AtomicU64,
     answers: AtomicU32,
 }
 
-impl Progress {
+impl ClientProgress {
     pub fn new(clock: Clock) -> Arc<Self> {
         let at = AtomicU64::new(clock.now().as_nanos());
         Arc::new(Self { clock, at, answers: AtomicU32::new(0) })
@@ -55,18 +55,18 @@ impl Progress {
 
 /// A connection of which each write is noted.
 #[derive(Debug)]
-pub struct Watched<S> {
+pub struct WatchedStream<S> {
     stream: S,
-    progress: Arc<Progress>,
+    progress: Arc<ClientProgress>,
 }
 
-impl<S> Watched<S> {
-    pub const fn new(stream: S, progress: Arc<Progress>) -> Self {
+impl<S> WatchedStream<S> {
+    pub const fn new(stream: S, progress: Arc<ClientProgress>) -> Self {
         Self { stream, progress }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -76,7 +76,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

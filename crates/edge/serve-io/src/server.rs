@@ -2,8 +2,8 @@
 
 use crate::connection;
 use crate::holdings::Readers;
-use crate::place::{Place, ServeFiles, ServeNotice};
-use crate::shared::Shared;
+use crate::place::{ServeFiles, ServeNotice, ServePlace};
+use crate::shared::ServeShared;
 use crate::tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use skyhaul_net::Clock;
@@ -47,7 +47,7 @@ pub struct ServeSetup {
 
 /// A server that runs until it is dropped.
 pub struct ServeServer {
-    shared: Arc<Shared>,
+    shared: Arc<ServeShared>,
     address: SocketAddr,
     files: Mutex<ServeFiles>,
     stop: watch::Sender<()>,
@@ -56,7 +56,7 @@ pub struct ServeServer {
 
 /// Why a server does not start, or does not take other files.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+pub enum ServeFault {
     /// The socket cannot be used.
     #[error("the TCP port of [serve] cannot be used ({0})")]
     Socket(io::Error),
@@ -78,17 +78,17 @@ impl ServeServer {
     /// Starts it.
     ///
     /// # Errors
-    /// See [`ServeError`].
-    pub fn start(setup: ServeSetup, files: &ServeFiles) -> Result<Self, ServeError> {
+    /// See [`ServeFault`].
+    pub fn start(setup: ServeSetup, files: &ServeFiles) -> Result<Self, ServeFault> {
         let Adopted { tls, accounts } = Adopted::of(files)?;
-        let listener = TcpListener::bind(setup.bind).map_err(ServeError::Socket)?;
-        listener.set_nonblocking(true).map_err(ServeError::Socket)?;
-        let address = listener.local_addr().map_err(ServeError::Socket)?;
+        let listener = TcpListener::bind(setup.bind).map_err(ServeFault::Socket)?;
+        listener.set_nonblocking(true).map_err(ServeFault::Socket)?;
+        let address = listener.local_addr().map_err(ServeFault::Socket)?;
         let limits = GateLimits {
             connections: possible(setup.limits.connections, &*setup.notify),
             ..setup.limits
         };
-        let place = Place {
+        let place = ServePlace {
             node: setup.node,
             address: setup.address,
             roots: setup.roots,
@@ -97,7 +97,7 @@ impl ServeServer {
         };
         let readers = Readers::new(setup.catalogue);
         let gate = Gate::new(limits, accounts);
-        let shared = Shared::new(place, setup.clock, readers, gate, setup.notify);
+        let shared = ServeShared::new(place, setup.clock, readers, gate, setup.notify);
         shared.set_tls(tls);
         let (stop, stopped) = watch::channel(());
         let runtime = Builder::new_current_thread()
@@ -105,12 +105,12 @@ impl ServeServer {
             .max_blocking_threads(READERS_MAX)
             .thread_name("serve-read")
             .build()
-            .map_err(ServeError::Thread)?;
+            .map_err(ServeFault::Thread)?;
         let of = shared.clone();
         let thread = std::thread::Builder::new()
             .name("serve".to_owned())
             .spawn(move || run(runtime, &of, listener, stopped))
-            .map_err(ServeError::Thread)?;
+            .map_err(ServeFault::Thread)?;
         let files = Mutex::new(files.clone());
         Ok(Self { shared, address, files, stop, thread: Some(thread) })
     }
@@ -123,8 +123,8 @@ impl ServeServer {
     /// Whether a server could run with these files.
     ///
     /// # Errors
-    /// See [`ServeError`].
-    pub fn check(files: &ServeFiles) -> Result<(), ServeError> {
+    /// See [`ServeFault`].
+    pub fn check(files: &ServeFiles) -> Result<(), ServeFault> {
         Adopted::of(files).map(drop)
     }
 
@@ -132,8 +132,8 @@ impl ServeServer {
     /// changed, for the log.
     ///
     /// # Errors
-    /// See [`ServeError`]: nothing has changed.
-    pub fn adopt(&self, files: &ServeFiles) -> Result<Vec<&'static str>, ServeError> {
+    /// See [`ServeFault`]: nothing has changed.
+    pub fn adopt(&self, files: &ServeFiles) -> Result<Vec<&'static str>, ServeFault> {
         let Adopted { tls, accounts } = Adopted::of(files)?;
         let mut before = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = Vec::new();
@@ -184,18 +184,18 @@ struct Adopted {
 }
 
 impl Adopted {
-    fn of(files: &ServeFiles) -> Result<Self, ServeError> {
+    fn of(files: &ServeFiles) -> Result<Self, ServeFault> {
         let pair = files.tls.as_ref();
         let tls = pair
             .map(|(certificate, key)| tls::acceptor(certificate, key))
             .transpose()
-            .map_err(ServeError::Tls)?;
+            .map_err(ServeFault::Tls)?;
         let accounts = files
             .accounts
             .as_deref()
             .map(Accounts::parse)
             .transpose()
-            .map_err(|error| ServeError::Accounts(error.to_string()))?;
+            .map_err(|error| ServeFault::Accounts(error.to_string()))?;
         Ok(Self { tls, accounts })
     }
 }
@@ -218,7 +218,7 @@ fn possible(wanted: u32, notify: &dyn Fn(ServeNotice)) -> u32 {
 
 fn run(
     runtime: Runtime,
-    shared: &Arc<Shared>,
+    shared: &Arc<ServeShared>,
     listener: TcpListener,
     mut stopped: watch::Receiver<()>,
 ) {
@@ -233,7 +233,7 @@ fn run(
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
 }
 
-async fn accept(shared: &Arc<Shared>, listener: TcpListener) {
+async fn accept(shared: &Arc<ServeShared>, listener: TcpListener) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return shared.warn(format!("the TCP port cannot be used ({error})")),

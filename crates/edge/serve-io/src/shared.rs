@@ -1,9 +1,9 @@
 //! What the connections of a server share.
 
 use crate::holdings::Readers;
-use crate::place::{Place, ServeNotice};
+use crate::place::{ServeNotice, ServePlace};
 use skyhaul_net::Clock;
-use skyhaul_serve::{Gate, GateTime, Meter};
+use skyhaul_serve::{Gate, GateTime, UseMeter};
 use skyhaul_units::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 /// The state that connections share.
-pub struct Shared {
-    pub place: Place,
+pub struct ServeShared {
+    pub place: ServePlace,
     pub clock: Clock,
     pub readers: Readers,
     /// Searches at a time; others wait.
@@ -28,7 +28,7 @@ pub struct Shared {
 /// Lines for the log, and no more than people read.
 #[derive(Debug)]
 struct AccessLog {
-    lines: Meter,
+    lines: UseMeter,
     left_out: u64,
 }
 
@@ -42,9 +42,9 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl ServeShared {
     pub fn new(
-        place: Place,
+        place: ServePlace,
         clock: Clock,
         readers: Readers,
         gate: Gate,
@@ -59,7 +59,7 @@ impl Shared {
             gate: Mutex::new(gate),
             tls: Mutex::default(),
             log: Mutex::new(AccessLog {
-                lines: Meter::new(LINES, Duration::from_secs(1), LINES_BURST),
+                lines: UseMeter::new(LINES, Duration::from_secs(1), LINES_BURST),
                 left_out: 0,
             }),
             notify,

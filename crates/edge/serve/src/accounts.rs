@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// Accounts by the digests of their tokens.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Accounts {
-    accounts: Vec<Arc<Account>>,
+    accounts: Vec<Arc<ServeAccount>>,
     /// For each token its account's index, and when it expires.
     tokens: BTreeMap<TokenHash, TokenUse>,
 }
@@ -40,7 +40,7 @@ struct TokenUse {
 
 /// Who asks, and what of.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Account {
+pub struct ServeAccount {
     /// Its name.
     pub name: String,
     /// The items that are there for it; all without one.
@@ -224,20 +224,20 @@ impl Accounts {
             }
         }
         let roots = roots.unwrap_or_else(|| ServeRoot::ALL.to_vec());
-        let account = Account { name, filter, roots, connections, rate, volume, requests };
+        let account = ServeAccount { name, filter, roots, connections, rate, volume, requests };
         self.accounts.push(Arc::new(account));
         Ok(())
     }
 
     /// The account of a token at a time; none where it has none, or has expired.
-    pub fn of_token(&self, token: &str, now: Utc) -> Option<&Arc<Account>> {
+    pub fn of_token(&self, token: &str, now: Utc) -> Option<&Arc<ServeAccount>> {
         let TokenUse { account, expires } = self.tokens.get(&TokenHash::of(token))?;
         let is_valid = expires.is_none_or(|expires| now < expires);
         is_valid.then(|| &self.accounts[*account])
     }
 
     /// All accounts, in the order of the file.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Account>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<ServeAccount>> {
         self.accounts.iter()
     }
 }

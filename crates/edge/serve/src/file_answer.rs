@@ -2,7 +2,7 @@
 
 use crate::answer::{AnswerBody, ByteSpan, FileBody, FileSlice, ServeAnswer};
 use crate::http_date::{from_http_date, http_date};
-use crate::range::{Selection, selection};
+use crate::range::{RangeSelection, selection};
 use crate::request::{ServeMethod, ServeRequest, encoded};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -41,19 +41,19 @@ pub fn file_answer(request: &ServeRequest, file: &ItemFile, published: Utc) -> S
         .header("range")
         .filter(|_| request.method == ServeMethod::Get && is_for_this(request, &tag, published));
     let whole = ByteSpan { from: 0, len: file.size };
-    let selected = wanted.map_or(Selection::Whole, |header| selection(header, file.size));
+    let selected = wanted.map_or(RangeSelection::Whole, |header| selection(header, file.size));
     let (answer, slices) = match selected {
-        Selection::Nothing => {
+        RangeSelection::Nothing => {
             let what = format!("the file has {} bytes, and none that the range names", file.size);
             return ServeAnswer::problem(416, &what)
                 .header("content-range", format!("bytes */{}", file.size))
                 .header("etag", tag);
         }
-        Selection::Whole => {
+        RangeSelection::Whole => {
             let answer = described(200).header("content-type", media(&file.name));
             (answer, vec![FileSlice::Span(whole)])
         }
-        Selection::Parts(parts) => match parts[..] {
+        RangeSelection::Parts(parts) => match parts[..] {
             [part] => {
                 let answer = described(206)
                     .header("content-type", media(&file.name))

@@ -1,8 +1,8 @@
 //! Who may come in, and how much of it: connections, tokens, budgets, and what is counted.
 
-use crate::accounts::{Account, Accounts, ServeRoot};
+use crate::accounts::{Accounts, ServeAccount, ServeRoot};
 use crate::answer::ServeAnswer;
-use crate::meter::Meter;
+use crate::meter::UseMeter;
 use crate::request::ServeRequest;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -35,9 +35,9 @@ pub struct Gate {
 #[derive(Debug)]
 struct AccountUse {
     requests: u32,
-    rate: Meter,
-    volume: Meter,
-    per_minute: Meter,
+    rate: UseMeter,
+    volume: UseMeter,
+    per_minute: UseMeter,
     sent: u64,
     answered: u64,
 }
@@ -78,9 +78,9 @@ pub struct AccountUsage {
 
 /// A request that was admitted. It ends with [`Gate::end`].
 #[derive(Debug, Clone)]
-pub struct Admission {
+pub struct ServeAdmission {
     /// Who asks; none where there are no accounts.
-    pub account: Option<Arc<Account>>,
+    pub account: Option<Arc<ServeAccount>>,
 }
 
 /// Why a connection is closed at once.
@@ -100,20 +100,20 @@ const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 
 impl AccountUse {
-    fn new(account: &Account) -> Self {
+    fn new(account: &ServeAccount) -> Self {
         let (rate, volume, requests) = quantities(account);
         Self {
             requests: 0,
-            rate: Meter::new(rate, Duration::from_secs(1), RATE_BURST),
-            volume: Meter::new(volume, DAY, DAY),
-            per_minute: Meter::new(requests, MINUTE, MINUTE),
+            rate: UseMeter::new(rate, Duration::from_secs(1), RATE_BURST),
+            volume: UseMeter::new(volume, DAY, DAY),
+            per_minute: UseMeter::new(requests, MINUTE, MINUTE),
             sent: 0,
             answered: 0,
         }
     }
 }
 
-fn quantities(account: &Account) -> (u64, u64, u64) {
+fn quantities(account: &ServeAccount) -> (u64, u64, u64) {
     (
         account.rate.map_or(UNLIMITED, |rate| rate.as_bps() / 8),
         account.volume.map_or(UNLIMITED, ByteCount::as_u64),
@@ -203,8 +203,8 @@ impl Gate {
         request: &ServeRequest,
         root: Option<ServeRoot>,
         now: GateTime,
-    ) -> Result<Admission, ServeAnswer> {
-        let Some(accounts) = &self.accounts else { return Ok(Admission { account: None }) };
+    ) -> Result<ServeAdmission, ServeAnswer> {
+        let Some(accounts) = &self.accounts else { return Ok(ServeAdmission { account: None }) };
         let token = request.header("authorization").and_then(token_of);
         let found = token.and_then(|token| accounts.of_token(&token, now.utc)).cloned();
         let Some(account) = found else {
@@ -241,11 +241,11 @@ impl Gate {
         }
         used.per_minute.charge(now.now, 1);
         used.requests += 1;
-        Ok(Admission { account: Some(account) })
+        Ok(ServeAdmission { account: Some(account) })
     }
 
     /// A request was answered with a status; its body may still be going out.
-    pub fn answered(&mut self, admission: &Admission, status: u16) {
+    pub fn answered(&mut self, admission: &ServeAdmission, status: u16) {
         if status >= 400 {
             self.counters.refused += 1;
             return;
@@ -262,7 +262,7 @@ impl Gate {
     }
 
     /// Bytes of an answer are to go out. Returns how long to wait before.
-    pub fn charge(&mut self, admission: &Admission, bytes: u64, now: Instant) -> Duration {
+    pub fn charge(&mut self, admission: &ServeAdmission, bytes: u64, now: Instant) -> Duration {
         self.counters.sent += bytes;
         let Some(used) = self.used(admission) else { return Duration::ZERO };
         used.sent += bytes;
@@ -273,13 +273,13 @@ impl Gate {
     }
 
     /// An admitted request ends: its answer has gone out, or its connection is gone.
-    pub fn end(&mut self, admission: &Admission) {
+    pub fn end(&mut self, admission: &ServeAdmission) {
         if let Some(used) = self.used(admission) {
             used.requests = used.requests.saturating_sub(1);
         }
     }
 
-    fn used(&mut self, admission: &Admission) -> Option<&mut AccountUse> {
+    fn used(&mut self, admission: &ServeAdmission) -> Option<&mut AccountUse> {
         self.uses.get_mut(&admission.account.as_ref()?.name)
     }
 

@@ -1,6 +1,6 @@
 //! What is served: the face of a catalogue, and who looks at it.
 
-use crate::accounts::Account;
+use crate::accounts::ServeAccount;
 use crate::answer::ServeAnswer;
 use skyhaul_catalogue::{
     CompareOp, Filter, Item, ItemListing, ItemState, ListPlace, Property, PropertyValue,
@@ -8,7 +8,7 @@ use skyhaul_catalogue::{
 use skyhaul_units::Utc;
 
 /// A catalogue, as the answers need it.
-pub trait Holdings {
+pub trait ServedCatalogue {
     /// A page of a list.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ pub enum HoldingsError {
 #[derive(Debug, Clone, Copy)]
 pub struct Asker<'a> {
     /// The account; none where there are no accounts.
-    pub account: Option<&'a Account>,
+    pub account: Option<&'a ServeAccount>,
     /// What addresses in answers begin with, such as `https://centre.example.org:8443`.
     pub base: &'a str,
     /// The name of the node.
@@ -143,7 +143,7 @@ impl From<HoldingsError> for ServeAnswer {
 pub fn known(
     id: &str,
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> Result<HeldItem, ServeAnswer> {
     let nothing = || ServeAnswer::problem(404, "there is no such product");
     let (name, version) = id.rsplit_once("-v").ok_or_else(nothing)?;

@@ -2,7 +2,7 @@
 //!
 //! A [`ServeRequest`] is read from the first line and the headers of HTTP. The [`Gate`] admits it:
 //! connections, tokens, budgets of each account. [`answer`] asks a catalogue, whose face is
-//! [`Holdings`], and gives a [`ServeAnswer`]: bytes, or slices of a file, which the caller passes
+//! [`ServedCatalogue`], and gives a [`ServeAnswer`]: bytes, or slices of a file, which the caller passes
 //! from the disk to the socket.
 //!
 //! ```
@@ -28,17 +28,19 @@ mod request;
 mod router;
 mod stac;
 
-pub use accounts::{Account, Accounts, AccountsError, ServeRoot, TokenHash};
+pub use accounts::{Accounts, AccountsError, ServeAccount, ServeRoot, TokenHash};
 pub use accounts_edit::{KnownToken, NewToken, TokenTerms, tokens, with_token, without_token};
 pub use answer::{AnswerBody, ByteSpan, FileBody, FileSlice, ServeAnswer};
-pub use gate::{AccountUsage, Admission, Gate, GateCounters, GateLimits, GateRefusal, GateTime};
-pub use holdings::{Asker, HeldCollection, HeldItem, HeldPage, Holdings, HoldingsError};
+pub use gate::{
+    AccountUsage, Gate, GateCounters, GateLimits, GateRefusal, GateTime, ServeAdmission,
+};
+pub use holdings::{Asker, HeldCollection, HeldItem, HeldPage, HoldingsError, ServedCatalogue};
 pub use http_date::http_date;
-pub use meter::Meter;
+pub use meter::UseMeter;
 pub use odata::filter::{ODataFilter, ODataValue, TextFunction, parse as parse_odata_filter};
 pub use odata::finished;
 pub use products::gone;
-pub use range::{Selection, selection};
+pub use range::{RangeSelection, selection};
 pub use request::{ServeMethod, ServeRequest};
 pub use router::{answer, root_of};
 

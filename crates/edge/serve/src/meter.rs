@@ -4,7 +4,7 @@ use skyhaul_units::{Duration, Instant};
 
 /// A quantity in a period. What was not used is saved up to `burst`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meter {
+pub struct UseMeter {
     quantity: u64,
     period: Duration,
     burst: Duration,
@@ -12,7 +12,7 @@ pub struct Meter {
     paid: Instant,
 }
 
-impl Meter {
+impl UseMeter {
     /// A meter of which nothing was used.
     pub const fn new(quantity: u64, period: Duration, burst: Duration) -> Self {
         Self { quantity, period, burst, paid: Instant::ZERO }
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn a_rate_is_held_after_the_burst() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        let mut meter = Meter::new(1_000, Duration::from_secs(1), Duration::from_millis(200));
+        let mut meter = UseMeter::new(1_000, Duration::from_secs(1), Duration::from_millis(200));
         assert_eq!(meter.wait(at(0)), Duration::ZERO);
         meter.charge(at(0), 200);
         assert_eq!(meter.wait(at(0)), Duration::ZERO);
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn what_was_used_of_a_quantity_counts_of_another_one() {
         let now = Instant::ZERO + Duration::from_secs(5);
-        let mut meter = Meter::new(100, Duration::from_secs(10), Duration::from_secs(10));
+        let mut meter = UseMeter::new(100, Duration::from_secs(10), Duration::from_secs(10));
         meter.charge(now, 150);
         assert_eq!(meter.wait(now), Duration::from_secs(5));
         assert_eq!(meter.changed(now, 50).wait(now), Duration::from_secs(20));

@@ -2,7 +2,7 @@
 
 use crate::answer::{AnswerBody, ServeAnswer};
 use crate::file_answer::{file_answer, hex};
-use crate::holdings::{Asker, HeldItem, Holdings, known};
+use crate::holdings::{Asker, HeldItem, ServedCatalogue, known};
 use crate::request::{ServeMethod, ServeRequest, encoded};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -20,7 +20,7 @@ pub fn answer(
     request: &ServeRequest,
     path: &[&str],
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> Result<ServeAnswer, ServeAnswer> {
     if !matches!(request.method, ServeMethod::Get | ServeMethod::Head) {
         let refused = ServeAnswer::problem(405, "files are read with GET and HEAD");
@@ -58,7 +58,7 @@ struct Entry {
 fn all(
     request: &ServeRequest,
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> Result<ServeAnswer, ServeAnswer> {
     let order = ItemOrder::default();
     let after = match request.parameter("after") {

@@ -4,7 +4,7 @@ use crate::answer::ByteSpan;
 
 /// What a `Range` header selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
+pub enum RangeSelection {
     /// The whole file: there is no such header, or one that is not understood.
     Whole,
     /// These parts; at least one.
@@ -18,23 +18,23 @@ pub enum Selection {
 const RANGES_MAX: usize = 64;
 
 /// What a header selects of a file.
-pub fn selection(header: &str, size: u64) -> Selection {
-    let Some((unit, set)) = header.trim().split_once('=') else { return Selection::Whole };
+pub fn selection(header: &str, size: u64) -> RangeSelection {
+    let Some((unit, set)) = header.trim().split_once('=') else { return RangeSelection::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.split(',').count() > RANGES_MAX {
-        return Selection::Whole;
+        return RangeSelection::Whole;
     }
     let mut parts = Vec::new();
     for range in set.split(',').map(str::trim).filter(|range| !range.is_empty()) {
         match part(range, size) {
             Some(Some(span)) => parts.push(span),
             Some(None) => {}
-            None => return Selection::Whole,
+            None => return RangeSelection::Whole,
         }
     }
     match (parts.is_empty(), set.trim().is_empty()) {
-        (true, true) => Selection::Whole,
-        (true, false) => Selection::Nothing,
-        (false, _) => Selection::Parts(apart(parts)),
+        (true, true) => RangeSelection::Whole,
+        (true, false) => RangeSelection::Nothing,
+        (false, _) => RangeSelection::Parts(apart(parts)),
     }
 }
 
@@ -87,8 +87,8 @@ fn apart(parts: Vec<ByteSpan>) -> Vec<ByteSpan> {
 mod tests {
     use super::*;
 
-    fn parts(spans: &[(u64, u64)]) -> Selection {
-        Selection::Parts(spans.iter().map(|&(from, len)| ByteSpan { from, len }).collect())
+    fn parts(spans: &[(u64, u64)]) -> RangeSelection {
+        RangeSelection::Parts(spans.iter().map(|&(from, len)| ByteSpan { from, len }).collect())
     }
 
     #[test]
@@ -106,20 +106,20 @@ mod tests {
             ("bytes=-20000", parts(&[(0, 10_000)])),
             ("bytes=0-1,10000-", parts(&[(0, 2)])),
             ("bytes=0-99999999999999999999999", parts(&[(0, 10_000)])),
-            ("bytes=10000-", Selection::Nothing),
-            ("bytes=-0", Selection::Nothing),
-            ("bytes=5-4", Selection::Whole),
-            ("bytes=a-b", Selection::Whole),
-            ("bytes=", Selection::Whole),
-            ("lines=0-1", Selection::Whole),
-            ("", Selection::Whole),
-            ("bytes=+1-2", Selection::Whole),
+            ("bytes=10000-", RangeSelection::Nothing),
+            ("bytes=-0", RangeSelection::Nothing),
+            ("bytes=5-4", RangeSelection::Whole),
+            ("bytes=a-b", RangeSelection::Whole),
+            ("bytes=", RangeSelection::Whole),
+            ("lines=0-1", RangeSelection::Whole),
+            ("", RangeSelection::Whole),
+            ("bytes=+1-2", RangeSelection::Whole),
         ] {
             assert_eq!(selection(header, 10_000), selected, "{header}");
         }
         let many = format!("bytes={}", "0-0,".repeat(65));
-        assert_eq!(selection(&many, 10_000), Selection::Whole);
-        assert_eq!(selection("bytes=0-", 0), Selection::Nothing);
+        assert_eq!(selection(&many, 10_000), RangeSelection::Whole);
+        assert_eq!(selection("bytes=0-", 0), RangeSelection::Nothing);
     }
 
     proptest::proptest! {
@@ -127,7 +127,7 @@ mod tests {
         fn any_header_selects_bytes_that_are_there_and_none_twice(
             header in "(bytes=)?[-0-9, ]{0,40}", size in 0_u64..2_000,
         ) {
-            if let Selection::Parts(parts) = selection(&header, size) {
+            if let RangeSelection::Parts(parts) = selection(&header, size) {
                 let mut sorted = parts;
                 sorted.sort_by_key(|part| part.from);
                 let mut end = 0;

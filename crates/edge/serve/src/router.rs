@@ -2,7 +2,7 @@
 
 use crate::accounts::ServeRoot;
 use crate::answer::ServeAnswer;
-use crate::holdings::{Asker, Holdings};
+use crate::holdings::{Asker, ServedCatalogue};
 use crate::odata::prip;
 use crate::request::{ServeMethod, ServeRequest};
 use crate::{products, stac};
@@ -18,7 +18,7 @@ pub fn answer(
     request: &ServeRequest,
     roots: &[ServeRoot],
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> ServeAnswer {
     if request.method == ServeMethod::Other {
         let refused = ServeAnswer::problem(405, "use GET, HEAD, or POST for searches");

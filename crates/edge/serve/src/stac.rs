@@ -6,7 +6,7 @@ mod fields;
 mod search;
 
 use crate::answer::ServeAnswer;
-use crate::holdings::{Asker, HeldCollection, HeldItem, Holdings, known};
+use crate::holdings::{Asker, HeldCollection, HeldItem, ServedCatalogue, known};
 use crate::products::token;
 use crate::request::{ServeMethod, ServeRequest, encoded};
 use fields::ItemFields;
@@ -25,7 +25,7 @@ pub fn answer(
     request: &ServeRequest,
     path: &[&str],
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> Result<ServeAnswer, ServeAnswer> {
     let is_read = matches!(request.method, ServeMethod::Get | ServeMethod::Head);
     let is_search = request.method == ServeMethod::Post && path == ["search"];
@@ -77,7 +77,7 @@ fn queryables(address: &str) -> ServeAnswer {
 
 fn collections(
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> Result<Vec<HeldCollection>, ServeAnswer> {
     Ok(holdings.collections(&asker.visible(Filter::Always(true)))?)
 }
@@ -85,7 +85,7 @@ fn collections(
 fn one(
     id: &str,
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> Result<HeldCollection, ServeAnswer> {
     let found = collections(asker, holdings)?.into_iter().find(|held| held.id() == id);
     found.ok_or_else(|| ServeAnswer::problem(404, "there is no such collection"))
@@ -110,7 +110,7 @@ fn item(held: &HeldItem, asker: Asker<'_>) -> Value {
 fn found(
     search: &ItemSearch,
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> Result<ServeAnswer, ServeAnswer> {
     let filter = asker.visible(search.filter.clone());
     let listing = ItemListing {

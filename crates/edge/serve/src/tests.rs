@@ -8,7 +8,7 @@ use skyhaul_units::Utc;
 /// A catalogue in memory.
 struct Memory(Vec<HeldItem>);
 
-impl Holdings for Memory {
+impl ServedCatalogue for Memory {
     fn list(&mut self, listing: &ItemListing) -> Result<HeldPage, HoldingsError> {
         let order = &listing.order;
         let mut found: Vec<&HeldItem> =
@@ -63,7 +63,7 @@ fn held(number: u32) -> HeldItem {
         name: format!("P{number}.{suffix}"),
         size: 100 + u64::from(number),
         sha256: [number as u8; 32],
-        md5: (number % 2 == 0).then_some([number as u8; 16]),
+        md5: number.is_multiple_of(2).then_some([number as u8; 16]),
         cksum: None,
         is_metadata,
     };
@@ -75,7 +75,7 @@ fn held(number: u32) -> HeldItem {
         product: "modis".to_owned(),
         stations: vec!["polar".to_owned()],
         apids: vec![64],
-        start: (number % 3 > 0).then(|| at(number)),
+        start: (!number.is_multiple_of(3)).then(|| at(number)),
         end: (number % 3 > 1).then(|| at(number + 10)),
         published: at(100 + number),
         packets: 7,
@@ -90,7 +90,7 @@ fn memory() -> Memory {
     Memory((1..=30).map(held).collect())
 }
 
-fn asked(request: &ServeRequest, account: Option<&Account>) -> ServeAnswer {
+fn asked(request: &ServeRequest, account: Option<&ServeAccount>) -> ServeAnswer {
     let asker = Asker { account, base: "https://c.example.org", node: "centre" };
     let answer = answer(request, &ServeRoot::ALL, asker, &mut memory());
     finished(root_of(request), answer)
@@ -146,8 +146,10 @@ fn a_file_is_found_by_product_and_name_and_nothing_else_is() {
 
 #[test]
 fn an_account_sees_what_its_filter_takes_everywhere() {
-    let account =
-        Account { filter: Some("mission = 'terra'".parse().unwrap()), ..Account::default() };
+    let account = ServeAccount {
+        filter: Some("mission = 'terra'".parse().unwrap()),
+        ..ServeAccount::default()
+    };
     let ask =
         |target: &str| asked(&ServeRequest::new(ServeMethod::Get, target).unwrap(), Some(&account));
     assert_eq!(ask("/products/P2-v1/P2.PDS").status, 404);

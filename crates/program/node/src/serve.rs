@@ -8,7 +8,7 @@ use crate::status::{ServeAccountStatus, ServeStatus};
 use skyhaul_config::ServeEntry;
 use skyhaul_net::Clock;
 use skyhaul_serve::GateLimits;
-use skyhaul_serve_io::{ServeError, ServeFiles, ServeNotice, ServeServer, ServeSetup};
+use skyhaul_serve_io::{ServeFault, ServeFiles, ServeNotice, ServeServer, ServeSetup};
 use std::path::{Path, PathBuf};
 
 /// The server at work.
@@ -145,25 +145,25 @@ fn files(entry: &ServeEntry) -> Result<ServeFiles, Fault> {
     Ok(ServeFiles { tls: tls.transpose()?, accounts: accounts.transpose()? })
 }
 
-fn fault(entry: &ServeEntry, error: &ServeError) -> Fault {
+fn fault(entry: &ServeEntry, error: &ServeFault) -> Fault {
     let file = |file: Option<&PathBuf>| {
         file.map_or_else(|| "[serve]".to_owned(), |file| file.display().to_string())
     };
     let what = error.to_string();
     match error {
-        ServeError::Socket(_) => {
+        ServeFault::Socket(_) => {
             let help = "stop the program that uses the port, or correct `bind` in [serve]";
             Fault::environment(what, entry.bind, help)
         }
-        ServeError::Thread(_) => {
+        ServeFault::Thread(_) => {
             let help = "raise this user's process limit (ulimit -u)";
             Fault::environment(what, "[serve]", help)
         }
-        ServeError::Tls(_) => {
+        ServeFault::Tls(_) => {
             let help = "write certificate and key as PEM, the node's own certificate first";
             Fault::configuration(what, file(entry.certificate.as_ref()), help)
         }
-        ServeError::Accounts(_) => {
+        ServeFault::Accounts(_) => {
             let help = "correct it; `skyhaul serve token add` writes it";
             Fault::configuration(what, file(entry.accounts.as_ref()), help)
         }

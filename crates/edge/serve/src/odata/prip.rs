@@ -9,7 +9,7 @@ use super::json_answer;
 use super::query::{ODataOrder, ODataQuery};
 use crate::answer::ServeAnswer;
 use crate::file_answer::{file_answer, hex};
-use crate::holdings::{Asker, HeldItem, Holdings};
+use crate::holdings::{Asker, HeldItem, ServedCatalogue};
 use crate::products::{place_of, token};
 use crate::request::{ServeMethod, ServeRequest, encoded};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub fn answer(
     request: &ServeRequest,
     path: &[&str],
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> Result<ServeAnswer, ServeAnswer> {
     if !matches!(request.method, ServeMethod::Get | ServeMethod::Head) {
         let refused = ServeAnswer::problem(405, "products are read with GET");
@@ -70,7 +70,7 @@ const ALL: Filter = Filter::Always(true);
 /// Where products are looked for.
 struct Found<'a> {
     asker: Asker<'a>,
-    holdings: &'a mut dyn Holdings,
+    holdings: &'a mut dyn ServedCatalogue,
 }
 
 /// What is behind `Products(ID)`.
@@ -131,7 +131,7 @@ fn list(
     query: &ODataQuery,
     request: &ServeRequest,
     asker: Asker<'_>,
-    holdings: &mut dyn Holdings,
+    holdings: &mut dyn ServedCatalogue,
 ) -> Result<ServeAnswer, ServeAnswer> {
     let expanded = expands(query)?;
     let order = order_of(&query.order)?;
