@@ -1,9 +1,9 @@
 //! Serving products: requests to answers, accounts and their budgets. No IO.
 //!
 //! A [`ServeRequest`] is read from the first line and the headers of HTTP. The [`Gate`] admits it:
-//! connections, tokens, budgets of each account. [`answer`] asks a catalogue, whose face is
-//! [`ServedCatalogue`], and gives a [`ServeAnswer`]: bytes, or slices of a file, which the caller passes
-//! from the disk to the socket.
+//! connections, tokens, budgets of each account. [`answer()`] asks a catalogue, whose face is
+//! [`ServedCatalogue`], and gives a [`ServeAnswer`]: bytes, or slices of a file, which the caller
+//! passes from the disk to the socket.
 //!
 //! ```
 //! use skyhaul_serve::{ServeMethod, ServeRequest};

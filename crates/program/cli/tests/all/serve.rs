@@ -224,11 +224,11 @@ fn tokens_and_certificates_are_replaced_while_the_node_runs() {
     );
     let file = folder.join("accounts.toml");
     let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace("[[account]]", "[[acount]]")).unwrap();
+    fs::write(&file, text.replace("name = ", "nam = ")).unwrap();
     assert_refused(
         &run(&["serve", "token", "list", "--accounts", "accounts.toml"], &folder),
         2,
-        &["the accounts file cannot be used: line 1: unknown field `acount`", "accounts.toml"],
+        &["the accounts file cannot be used: line 2: unknown field `nam`", "accounts.toml"],
     );
 }
 
