@@ -1,6 +1,6 @@
 //! The body of an answer: bytes, or pieces of a file that another thread reads.
 
-use crate::exchange::Exchange;
+use crate::served_request::ServedRequest;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use skyhaul_serve::{ByteSpan, FileSlice};
@@ -23,7 +23,7 @@ pub struct ServeBody {
     file: Option<Arc<File>>,
     step: Step,
     left: u64,
-    exchange: Exchange,
+    exchange: ServedRequest,
 }
 
 /// What is done about the next piece.
@@ -38,7 +38,7 @@ enum Step {
 
 impl ServeBody {
     /// A body of these bytes.
-    pub fn of_bytes(bytes: Vec<u8>, mut exchange: Exchange) -> Self {
+    pub fn of_bytes(bytes: Vec<u8>, mut exchange: ServedRequest) -> Self {
         let left = bytes.len() as u64;
         // It is in memory: what it takes is paid for, and nothing waits.
         exchange.charge(left);
@@ -47,7 +47,7 @@ impl ServeBody {
     }
 
     /// A body of parts of a file.
-    pub fn of_file(file: File, parts: Vec<FileSlice>, exchange: Exchange) -> Self {
+    pub fn of_file(file: File, parts: Vec<FileSlice>, exchange: ServedRequest) -> Self {
         exchange.shared().bodies.fetch_add(1, Ordering::Relaxed);
         let length = |part: &FileSlice| match part {
             FileSlice::Bytes(bytes) => bytes.len() as u64,

@@ -1,11 +1,11 @@
 //! One connection: TLS, requests one after the other, and the end of it.
 
 use crate::body::ServeBody;
-use crate::exchange::Exchange;
 use crate::holdings::{CatalogueHoldings, open};
 use crate::hosts::base_of;
 use crate::place::ServeNotice;
 use crate::progress::{ClientProgress, WatchedStream};
+use crate::served_request::ServedRequest;
 use crate::shared::ServeShared;
 use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
@@ -102,7 +102,7 @@ impl Client {
         let (head, body) = request.into_parts();
         let asked = format!("{} {}", head.method, head.uri.path());
         let (shared, progress) = (self.shared.clone(), self.progress.clone());
-        let mut exchange = Exchange::new(shared, progress, self.peer, &asked);
+        let mut exchange = ServedRequest::new(shared, progress, self.peer, &asked);
         let is_head = head.method == Method::HEAD;
         let first = head.uri.path().split('/').find(|segment| !segment.is_empty());
         let root = first.and_then(ServeRoot::named);
@@ -119,7 +119,7 @@ impl Client {
         &self,
         head: &hyper::http::request::Parts,
         body: Incoming,
-        exchange: &mut Exchange,
+        exchange: &mut ServedRequest,
     ) -> Result<(ServeAnswer, Option<File>), ServeAnswer> {
         let mut request = read(head).inspect_err(|_| self.shared.gate().refused())?;
         let base = base_of(&self.shared, &request).inspect_err(|_| self.shared.gate().refused())?;
@@ -260,7 +260,7 @@ fn response(
     answer: ServeAnswer,
     file: Option<File>,
     shown: Shown,
-    exchange: Exchange,
+    exchange: ServedRequest,
 ) -> Response<ServeBody> {
     let length = answer.len();
     let ServeAnswer { status, headers, body } = answer;

@@ -9,11 +9,12 @@
 
 mod body;
 mod connection;
-mod exchange;
+
 mod holdings;
 mod hosts;
 mod place;
 mod progress;
+mod served_request;
 mod server;
 mod shared;
 mod tls;

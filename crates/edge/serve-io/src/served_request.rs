@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// An exchange. When it is dropped, it ends.
-pub struct Exchange {
+pub struct ServedRequest {
     shared: Arc<ServeShared>,
     progress: Arc<ClientProgress>,
     admission: Option<ServeAdmission>,
@@ -22,7 +22,7 @@ pub struct Exchange {
 /// A path in the log.
 const PATH_SHOWN: usize = 160;
 
-impl Exchange {
+impl ServedRequest {
     /// A request has come; `asked` is its method and path.
     pub fn new(
         shared: Arc<ServeShared>,
@@ -67,7 +67,7 @@ impl Exchange {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for ServedRequest {
     fn drop(&mut self) {
         self.progress.ended();
         let mut name = "-";
