@@ -9,6 +9,8 @@ use crate::schema;
 use crate::search::{self, ItemPage, ItemQuery};
 use rusqlite::Connection;
 use skyhaul_catalogue::{Filter, ItemListing};
+use skyhaul_dispatch::DeliveryState;
+use skyhaul_units::Utc;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -136,10 +136,10 @@ const FIRST: ConfigTable = ConfigTable {
 const SENDING: [&str; 9] =
     ["channel", "line", "path", "spool", "sync", "refill", "folder", "mirror", "stream"];
 /// Tables that say what is received, and need an address to listen on.
-const RECEIVING: [&str; 8] =
-    ["store", "session", "products", "product", "expedited", "delivery", "live", "serve"];
+const RECEIVING: [&str; 7] =
+    ["store", "session", "products", "product", "expedited", "live", "serve"];
 /// Tables that say what is made of contacts, and need `[products]`.
-const MADE: [&str; 5] = ["product", "expedited", "delivery", "live", "serve"];
+const MADE: [&str; 4] = ["product", "expedited", "live", "serve"];
 
 impl NodeFile {
     /// What the node does. `tables` are those that the file has.
@@ -208,7 +208,7 @@ impl NodeFile {
         let forwards = core::mem::take(&mut self.forward).into_iter();
         let (sent, received) = forwards.partition(is_sent);
         let station = (!far.is_empty()).then(|| self.station(far, sent));
-        let centre = listens.then(|| self.centre(received));
+        let centre = listens.then(|| self.centre(received, outlets));
         let mut config_of = NodeConfig { node, station, centre, blocks, serve };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;

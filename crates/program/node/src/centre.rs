@@ -44,7 +44,7 @@ use admission::{AdmittedStation, PeerHint};
 use assembly::{Assembler, AssemblyJournal};
 use board::CentreBoard;
 pub(crate) use delivery::FILE as CATALOGUE_FILE;
-use delivery::{ConsumerWorker, DeliveryLedger};
+use delivery::{DeliveryLedger, DeliveryThreads};
 use downlink::{Downlink, Lines};
 use gaps::GapLedger;
 pub use gaps::kept as kept_gaps;
