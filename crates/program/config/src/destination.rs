@@ -51,8 +51,8 @@ section! {
         profile: Name => optional,
         /// The most that goes there, of products. Default: no limit.
         rate: Rate => optional,
-        /// How many products go there at a time, each over a connection of its own, 1 to 16. They share
-        /// the `rate`.
+        /// How many products go there at a time, each over a connection of its own, 1 to 16. They
+        /// share the `rate`.
         connections: u32 => "1",
         /// How a file gets its final name at an `sftp://`, `ftps://` or `https://` server: `auto`,
         /// as the server can; `rename`, written under another name and renamed; `direct`, written

@@ -2,9 +2,9 @@
 //!
 //! Threads: one for the lines (`downlink`), one that writes blocks and syncs the disk (`keeper`),
 //! one for Level-0 (`processor`), one for products of several contacts (`assembly`), one that
-//! writes the catalogue, one that watches deliveries and more for each destination (`delivery`), one
-//! for each receiver of live packets (`live`), one that accepts files (`incoming`, and five for each
-//! transfer), one that accepts streams (`streams`, and two for each), one that answers status
+//! writes the catalogue, one that watches deliveries and more for each destination (`delivery`),
+//! one for each receiver of live packets (`live`), one that accepts files (`incoming`, and five for
+//! each transfer), one that accepts streams (`streams`, and two for each), one that answers status
 //! requests. They meet in `shared`.
 
 mod admission;

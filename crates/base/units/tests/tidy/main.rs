@@ -410,6 +410,7 @@ const USES: &[(&str, &[&str])] = &[
             "exit",
             "ccsds",
             "dispatch",
+            "catalogue",
             "remote",
             "level0",
             "congestion",

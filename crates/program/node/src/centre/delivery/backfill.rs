@@ -33,8 +33,8 @@ const VERSIONS: usize = 1_000;
 const NAMES: usize = 10;
 
 impl Backfill<'_> {
-    /// Looks at a page of items, newest first, and begins the deliveries that are missing if that is
-    /// the action.
+    /// Looks at a page of items, newest first, and begins the deliveries that are missing if that
+    /// is the action.
     ///
     /// # Errors
     /// See [`CatalogueError`]: try again, what has begun stays.

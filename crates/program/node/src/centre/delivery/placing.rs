@@ -1,7 +1,7 @@
 //! Places the files of a product at its destination.
 
 use super::digest::{FileDigests, digests};
-use super::worker::{Outgoing, OutletWorker};
+use super::worker::{DeliveryUnderWay, OutletWorker};
 use skyhaul_catalogue::ItemFile;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow, ItemRow};
 use skyhaul_config::{OutletFolder, RecordForm};
@@ -15,7 +15,7 @@ use skyhaul_units::ByteCount;
 use std::sync::Arc;
 
 /// The files of a product at its destination.
-pub struct Handed {
+pub struct HandedFiles {
     /// As the record names them.
     pub files: Vec<DeliveredFile>,
     /// Why they are believed to be there.
@@ -27,10 +27,10 @@ impl OutletWorker {
     pub(super) fn hand_over(
         &mut self,
         reader: &CatalogueReader,
-        of: &Outgoing,
-    ) -> Result<Option<Handed>, DeliveryFailure> {
+        of: &DeliveryUnderWay,
+    ) -> Result<Option<HandedFiles>, DeliveryFailure> {
         let directory = of.subscription.directory(&self.outlet.destination);
-        let mut handed = Handed { files: Vec::new(), proof: Proof::Digest };
+        let mut handed = HandedFiles { files: Vec::new(), proof: Proof::Digest };
         for file in of.wanted() {
             let outgoing = self.outgoing_file(file, of.subscription.folder());
             let own = own_digests(&outgoing, of.checksum())?;
@@ -54,7 +54,7 @@ impl OutletWorker {
     }
 
     /// Writes the record of a delivery again, under its name.
-    pub(super) fn record_again(&mut self, of: &Outgoing) -> Result<(), DeliveryFailure> {
+    pub(super) fn record_again(&mut self, of: &DeliveryUnderWay) -> Result<(), DeliveryFailure> {
         let directory = of.subscription.directory(&self.outlet.destination);
         let mut files = Vec::new();
         for file in of.wanted() {
@@ -155,7 +155,7 @@ impl OutletWorker {
     }
 }
 
-impl Outgoing {
+impl DeliveryUnderWay {
     /// The files that are sent: those that a notice names, or all.
     fn wanted(&self) -> impl Iterator<Item = &ItemFile> {
         let only = self.row.delivery.only.as_ref();

@@ -1,7 +1,7 @@
 //! Writes delivery records.
 
 use super::product::stem_of;
-use super::worker::{Outgoing, OutletWorker};
+use super::worker::{DeliveryUnderWay, OutletWorker};
 use skyhaul_catalogue::{Item, ItemForm};
 use skyhaul_config::RecordForm;
 use skyhaul_dispatch::{DeliveredFile, DeliveryFailure, DeliveryRecord, FailureKind, edos, sips};
@@ -11,7 +11,7 @@ impl OutletWorker {
     /// Writes the delivery record, and then its signal file, where the subscription wants one.
     pub(super) fn write_record(
         &mut self,
-        of: &Outgoing,
+        of: &DeliveryUnderWay,
         files: Vec<DeliveredFile>,
     ) -> Result<(), DeliveryFailure> {
         let record = self.record(of, files);
@@ -27,8 +27,8 @@ impl OutletWorker {
         sink.write(&format!("{name}.XFR"), b"")
     }
 
-    fn record(&self, of: &Outgoing, files: Vec<DeliveredFile>) -> DeliveryRecord {
-        let Outgoing { row, item, subscription } = of;
+    fn record(&self, of: &DeliveryUnderWay, files: Vec<DeliveredFile>) -> DeliveryRecord {
+        let DeliveryUnderWay { row, item, subscription } = of;
         // The time of the product, not of now: a repeated delivery has the same record.
         let created = item.published;
         DeliveryRecord {

@@ -140,8 +140,8 @@ impl DeliveryThreads {
         }
     }
 
-    /// Begins the deliveries of products that were published before a subscription, once in each run
-    /// and after each change of it. What has a delivery already keeps it.
+    /// Begins the deliveries of products that were published before a subscription, once in each
+    /// run and after each change of it. What has a delivery already keeps it.
     fn catch_up(&mut self, outlets: &ProductOutlets) -> Result<(), CatalogueError> {
         self.caught_up.retain(|one| outlets.subscriptions.contains(one));
         let new = |one: &&ProductSubscription| !self.caught_up.contains(one);

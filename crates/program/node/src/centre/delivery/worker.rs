@@ -22,7 +22,7 @@ pub struct OutletWorker {
 }
 
 /// A delivery under way.
-pub struct Outgoing {
+pub struct DeliveryUnderWay {
     /// The delivery.
     pub row: DeliveryRow,
     /// Its product.
@@ -110,11 +110,11 @@ impl OutletWorker {
         &self,
         reader: &CatalogueReader,
         id: u64,
-    ) -> Result<Option<Outgoing>, CatalogueError> {
+    ) -> Result<Option<DeliveryUnderWay>, CatalogueError> {
         let Some(row) = reader.delivery(id)? else { return Ok(None) };
         let Some(ItemRow { item, .. }) = reader.item(row.item)? else { return Ok(None) };
         let subscription = self.outlet.subscription(&row).cloned();
-        Ok(subscription.map(|subscription| Outgoing { row, item, subscription }))
+        Ok(subscription.map(|subscription| DeliveryUnderWay { row, item, subscription }))
     }
 
     /// No notice came in time: the delivery is settled, its record is written again, or all is sent
@@ -172,7 +172,7 @@ impl OutletWorker {
     /// All files are there: writes the record.
     fn conclude(
         &mut self,
-        of: &Outgoing,
+        of: &DeliveryUnderWay,
         files: Vec<DeliveredFile>,
         proof: Proof,
     ) -> Result<Option<DeliveryFailure>, CatalogueError> {
