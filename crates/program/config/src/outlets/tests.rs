@@ -33,7 +33,8 @@ fn a_subscription_says_what_its_consumer_takes_or_is_refused_with_its_line() {
             "modis",
             "to = \"lance\"\nrecord = \"sips\"\nchecksum = \"cksum\"\nnode_name = \
              \"dist.example.org\"\ninto = \"sub\"\nfile_types = { data = \"HDF\" }\nanswer = { \
-             within = \"6 h\", missing = \"remind\" }\nretry = { first = \"2 s\", for = \"5 d\" }\n",
+             within = \"6 h\", missing = \"remind\" \
+             }\nretry = { first = \"2 s\", for = \"5 d\" }\n",
         );
     let config = centre(&tables);
     let (destination, of) = (&config.outlets.destinations[0], &config.outlets.subscriptions[0]);
