@@ -191,7 +191,11 @@ impl PeerForecasts {
     /// Returns whether others count than before.
     fn refresh(&mut self, utc: Utc) -> bool {
         let every = self.single.values_mut().chain([&mut self.all]);
-        every.fold(false, |any, one| one.learn(PathKnowledge::default(), utc) || any)
+        let mut is_other = false;
+        for one in every {
+            is_other |= one.learn(PathKnowledge::default(), utc);
+        }
+        is_other
     }
 
     fn is_empty(&self) -> bool {

@@ -132,7 +132,7 @@ fn of_programs_the_newest_counts_before_the_feed_and_each_withdraws_its_own() {
     };
     let mut forecasts = forecasts();
     forecasts.learn(PathKnowledge { feed: Some(feed(20, 900)), plan: None }, at(0));
-    let mut give = |forecasts: &mut PathForecasts, hint: GivenHint, secs| {
+    let give = |forecasts: &mut PathForecasts, hint: GivenHint, secs| {
         forecasts.apply("a", &hint, at(secs)).expect("taken")
     };
     give(&mut forecasts, by_program("modem", rate(7, 500)), 1);

@@ -34,6 +34,12 @@ fn everything_promised_is_at_each_node_of_a_chain_once_whatever_happens() {
     }
 }
 
+/// 88: a relay died after it had finished a contact, and before it knew.
+#[test]
+fn a_relay_that_dies_while_it_finishes_a_contact_has_finished_it() {
+    run(Chain::new(1, 88), (1, 88));
+}
+
 /// Blocks are passed on while the contact comes in. Beside the delay of the line a hop costs two
 /// syncs of 3 to 7 ms, and the 10 ms for which the store gathers blocks.
 #[test]

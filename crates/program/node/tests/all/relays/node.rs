@@ -184,6 +184,9 @@ impl Node {
         if let (Role::Station, Some(outbound)) = (self.role, &process.outbound) {
             truth.restarted(&outbound.spool);
         }
+        if let Some(inbound) = &process.inbound {
+            truth.reopened(self.place, &StoredContact::open_in(&inbound.store));
+        }
         Some(process)
     }
 }

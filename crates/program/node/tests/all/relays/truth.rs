@@ -10,7 +10,7 @@ use skyhaul_records::payload::{BlockContent, BlockHead};
 use skyhaul_records::{Close, Record, RecordWriter, ends_contact};
 use skyhaul_store::{Seq, Spool};
 use skyhaul_units::{Duration, FlowId, Utc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub struct Truth {
@@ -177,6 +177,17 @@ impl Truth {
 
     pub fn finished(&mut self, place: usize, contact: &StoredContact) {
         self.read.get_mut(&(place, contact.clone())).unwrap().is_finished = true;
+    }
+
+    /// A node began again: a whole contact that is no longer open was finished just before the node
+    /// died, and the node did not learn it (found by seed 88 of one relay).
+    pub fn reopened(&mut self, place: usize, open: &BTreeSet<StoredContact>) {
+        for ((at, contact), got) in &mut self.read {
+            let whole = |of: &FlowId| self.flows.get(of).is_some_and(|it| it.blocks == got.blocks);
+            if *at == place && !open.contains(contact) && got.of.as_ref().is_some_and(whole) {
+                got.is_finished = true;
+            }
+        }
     }
 
     /// What a node lacks, or has twice.
