@@ -44,6 +44,7 @@ pub use pairing::{address_book, pairing};
 pub use probe::{probe, tcp_sockets};
 pub use products::{
     common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table,
+    record_check,
 };
 pub use repair::repair_symbols;
 pub use rtp::rtp;
@@ -99,6 +100,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "probe", body: probe, rounds: 100_000 },
     Target { name: "product_name", body: product_name, rounds: 200_000 },
     Target { name: "rdr_table", body: rdr_table, rounds: 5_000 },
+    Target { name: "record_check", body: record_check, rounds: 100_000 },
     Target { name: "repair_symbols", body: repair_symbols, rounds: 50_000 },
     Target { name: "rtp", body: rtp, rounds: 50_000 },
     Target { name: "session", body: session, rounds: 300 },

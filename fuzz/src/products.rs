@@ -1,6 +1,6 @@
 //! Level-0 product files.
 
-use skyhaul_dispatch::{Notice, pvl};
+use skyhaul_dispatch::{CheckTerms, Notice, check, pvl};
 use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::ledger::{Ledger, talk::Talk};
 use skyhaul_level0::naming::ProductName;
@@ -34,6 +34,18 @@ pub fn delivery_notice(input: &[u8]) {
             assert_eq!(pvl::write(&read, "\n"), again);
         }
     }
+}
+
+/// A record or a notice of any kind is taken or refused; what is said of a line is said of one that
+/// it has.
+pub fn record_check(input: &[u8]) {
+    let hosts = (input.len() % 2 == 1).then(|| vec!["dist.example.org".to_owned()]);
+    let check = check(input, &CheckTerms { hosts });
+    let refusals = check.findings.iter().filter(|finding| finding.verdict.is_some()).count();
+    assert!(check.is_taken == (refusals == 0) || check.findings_left_out > 0);
+    let lines = input.split(|byte| *byte == b'\n').count();
+    let mut named = check.findings.iter().filter_map(|finding| finding.line);
+    assert!(named.all(|line| (1..=lines).contains(&line)));
 }
 
 /// A Common RDR that reads has every packet within it, and no more packets than trackers.

@@ -1,8 +1,9 @@
 //! The checksums that delivery records of science data processing systems name, taken as bytes go
 //! by.
 
-use crc_fast::{CrcAlgorithm, Digest as Crc};
 use md5::{Digest, Md5};
+use sha2::Sha256;
+use skyhaul_coding::crc::Cksum;
 
 /// Which checksum a delivery record gives of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -12,6 +13,8 @@ pub enum ChecksumKind {
     Md5,
     /// The check of the utility `cksum` (POSIX.1-2017, cksum).
     Cksum,
+    /// SHA-256 (FIPS 180-4).
+    Sha256,
 }
 
 /// The checksum of one file.
@@ -21,6 +24,8 @@ pub enum Checksum {
     Md5([u8; 16]),
     /// As `cksum` prints it.
     Cksum(u32),
+    /// SHA-256.
+    Sha256([u8; 32]),
 }
 
 /// A checksum under way.
@@ -28,8 +33,10 @@ pub enum Checksum {
 pub enum Summing {
     /// MD5.
     Md5(Md5),
-    /// The check so far, and the bytes that it covers.
-    Cksum(Box<Crc>, u64),
+    /// As `cksum` prints it.
+    Cksum(Box<Cksum>),
+    /// SHA-256.
+    Sha256(Box<Sha256>),
 }
 
 impl Summing {
@@ -37,7 +44,8 @@ impl Summing {
     pub fn new(kind: ChecksumKind) -> Self {
         match kind {
             ChecksumKind::Md5 => Self::Md5(Md5::new()),
-            ChecksumKind::Cksum => Self::Cksum(Box::new(Crc::new(CrcAlgorithm::Crc32Cksum)), 0),
+            ChecksumKind::Cksum => Self::Cksum(Box::default()),
+            ChecksumKind::Sha256 => Self::Sha256(Box::default()),
         }
     }
 
@@ -45,10 +53,8 @@ impl Summing {
     pub fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::Md5(hash) => hash.update(bytes),
-            Self::Cksum(crc, length) => {
-                crc.update(bytes);
-                *length += bytes.len() as u64;
-            }
+            Self::Cksum(check) => check.update(bytes),
+            Self::Sha256(hash) => hash.update(bytes),
         }
     }
 
@@ -56,13 +62,8 @@ impl Summing {
     pub fn finish(self) -> Checksum {
         match self {
             Self::Md5(hash) => Checksum::Md5(hash.finalize().into()),
-            Self::Cksum(mut crc, length) => {
-                // POSIX: the length follows, least significant octet first, as few octets as it
-                // takes.
-                let octets = 8 - length.leading_zeros() as usize / 8;
-                crc.update(&length.to_le_bytes()[..octets]);
-                Checksum::Cksum(crc.finalize() as u32)
-            }
+            Self::Cksum(check) => Checksum::Cksum(check.finish()),
+            Self::Sha256(hash) => Checksum::Sha256(hash.finalize().into()),
         }
     }
 }
@@ -73,8 +74,10 @@ impl core::str::FromStr for ChecksumKind {
         match text {
             "md5" => Ok(Self::Md5),
             "cksum" => Ok(Self::Cksum),
+            "sha256" => Ok(Self::Sha256),
             other => Err(format!(
-                "`{other}` is no checksum of delivery records; write \"md5\" or \"cksum\""
+                "`{other}` is no checksum of delivery records; write \"md5\", \"cksum\" or \
+                 \"sha256\""
             )),
         }
     }
@@ -102,14 +105,15 @@ mod tests {
         // As `printf 123456789 | cksum` and `cksum < /dev/null` of GNU coreutils print them.
         assert_eq!(of(ChecksumKind::Cksum, &[b"1234", b"56789"]), Checksum::Cksum(930_766_865));
         assert_eq!(of(ChecksumKind::Cksum, &[]), Checksum::Cksum(4_294_967_295));
-        // `head -c 70000 /dev/zero | cksum`: a length of three octets.
-        assert_eq!(of(ChecksumKind::Cksum, &[&[0; 70_000]]), Checksum::Cksum(ZEROS));
+        // As `printf 123456789 | sha256sum` prints it.
+        let Checksum::Sha256(digest) = of(ChecksumKind::Sha256, &[b"123", b"456789"]) else {
+            panic!("not SHA-256")
+        };
+        assert_eq!(&crate::hex(&digest)[..16], "15e2b0d3c33891eb");
         // RFC 1321 A.5.
         let Checksum::Md5(digest) = of(ChecksumKind::Md5, &[b"a", b"bc"]) else {
             panic!("not MD5")
         };
         assert_eq!(crate::hex(&digest), "900150983cd24fb0d6963f7d28e17f72");
     }
-
-    const ZEROS: u32 = 1_774_371_287;
 }

@@ -21,6 +21,8 @@ impl Disposition {
         let is_any = |list: &[&str]| list.iter().any(|entry| text.contains(entry));
         if matches!(text.as_str(), "SUCCESSFUL" | "OK") {
             Self::Taken
+        } else if let Some((_, meant)) = CODES.iter().find(|(code, _)| text.starts_with(code)) {
+            *meant
         } else if is_any(REFUSED) {
             Self::Refused
         } else if is_any(WAIT) {
@@ -29,7 +31,34 @@ impl Disposition {
             Self::SendAgain
         }
     }
+
+    /// Whether a text is one that consumers are known to send.
+    pub fn is_listed(text: &str) -> bool {
+        let text = text.trim().to_ascii_uppercase();
+        Self::of(&text) != Self::SendAgain || AGAIN.iter().any(|entry| text.contains(entry))
+    }
 }
+
+/// The codes of cloud notification messages (version 1.3 and later). What the consumer says behind
+/// the code decides nothing.
+const CODES: [(&str, Disposition); 3] = [
+    ("TRANSFER_ERROR", Disposition::SendAgain),
+    ("PROCESSING_ERROR", Disposition::Wait),
+    ("VALIDATION_ERROR", Disposition::Refused),
+];
+/// Parts of dispositions that name a fault of the way.
+const AGAIN: &[&str] = &[
+    "NETWORK FAILURE",
+    "NOT FOUND",
+    "SIZE CHECK FAILURE",
+    "CONNECTION",
+    "FTP FAILURE",
+    "KFTP FAILURE",
+    "CHECKSUM",
+    "I/O ERROR",
+    "FAILED",
+    "TRANSFER_ERROR",
+];
 
 /// Parts of dispositions that name a fault of the record or the product. A size that does not match
 /// after the transfer is a fault of the copy, and on the other list.
@@ -70,8 +99,13 @@ mod tests {
             ("UNSUPPORTED CHECKSUM TYPE", Disposition::Refused),
             ("INCORRECT NUMBER OF SCIENCE FILES", Disposition::Refused),
             ("DATA CONVERSION FAILURE", Disposition::Refused),
+            ("VALIDATION_ERROR: no file", Disposition::Refused),
+            ("PROCESSING_ERROR: INVALID", Disposition::Wait),
+            ("TRANSFER_ERROR: INVALID", Disposition::SendAgain),
         ] {
             assert_eq!(Disposition::of(text), wanted, "{text}");
+            assert!(Disposition::is_listed(text), "{text}");
         }
+        assert!(!Disposition::is_listed("NO IDEA"));
     }
 }

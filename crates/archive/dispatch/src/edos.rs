@@ -11,12 +11,14 @@ use super::{DeliveryRecord, FileAnswer, Notice, NoticeContent, NoticeError};
 use skyhaul_units::Utc;
 
 /// The first octet of a notice.
-pub(super) const NOTICE: u8 = 0x0C;
+pub(crate) const NOTICE: u8 = 0x0C;
 const PDS_RECORD: u8 = 0x09;
 const EDS_RECORD: u8 = 0x0B;
 const SOURCE_EDOS: u8 = 0x01;
 const DESTINATION_GSFC: u8 = 0x06;
-const HEADER: usize = 24;
+pub(crate) const HEADER: usize = 24;
+/// The two labels in front of the text.
+pub(crate) const LABELS: usize = 40;
 
 /// A delivery record's bytes. Its length field, of 16 bits, is zero where the text is longer.
 pub fn write_record(record: &DeliveryRecord) -> Vec<u8> {
@@ -27,6 +29,12 @@ pub fn write_record(record: &DeliveryRecord) -> Vec<u8> {
     out.extend(labels.as_bytes());
     out.extend(text.as_bytes());
     out
+}
+
+/// Whether bytes begin as a delivery record does: with its octet and, behind the header, a label.
+pub(crate) fn is_record(bytes: &[u8]) -> bool {
+    matches!(bytes.first(), Some(&PDS_RECORD | &EDS_RECORD))
+        && bytes.get(HEADER..).is_some_and(|body| body.starts_with(b"CCSD"))
 }
 
 fn statements(record: &DeliveryRecord) -> Vec<Statement> {
@@ -81,7 +89,7 @@ pub fn write_notice(sequence: u32, made: Utc, files: &[(&str, &str, u8)]) -> Vec
     out
 }
 
-pub(super) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
+pub(crate) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
     let refuse = |reason: &str| NoticeError(reason.to_owned());
     let body = bytes.get(HEADER..).ok_or_else(|| refuse("it ends inside its header"))?;
     let (head, files) =
@@ -145,9 +153,9 @@ fn pb5(at: Utc) -> [u8; 7] {
 
 /// 1995-10-10, modified Julian day 50000, in days since 1970.
 const DAY_0: i64 = 50_000 - 40_587;
-const DIRECTORY: usize = 216;
-const NAME: usize = 40;
-const FILE: usize = DIRECTORY + NAME + 1;
+pub(crate) const DIRECTORY: usize = 216;
+pub(crate) const NAME: usize = 40;
+pub(crate) const FILE: usize = DIRECTORY + NAME + 1;
 
 /// Text of a fixed length, cut or filled with zeros.
 fn padded<const N: usize>(text: &str) -> [u8; N] {

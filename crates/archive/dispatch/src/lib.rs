@@ -4,12 +4,15 @@
 //! [`Delivery`] is the state of one product on its way to one destination, and [`DestinationQueue`]
 //! says which of a destination's deliveries begins next. Neither knows a clock, a disk or a socket.
 //!
-//! Records have two forms: binary records and notices as EDOS exchanges them ([`edos`]), and PVL
-//! text as the science data processing systems do ([`sips`]; [`pvl`]). The ICDs
-//! (423-ICD-EDOS/EGS, 423-41-57) are not public: the layouts are what independent readers and
-//! writers agree on. Parsers take any bytes.
+//! Records have three forms: binary records and notices as EDOS exchanges them ([`edos`]), PVL text
+//! as the science data processing systems do ([`sips`]; [`pvl`]), and cloud notification messages
+//! ([`cnm`]). The ICDs (423-ICD-EDOS/EGS, 423-41-57) are not public: the layouts are what
+//! independent readers and writers agree on. Parsers take any bytes; [`check()`] says what the
+//! other side says of a record or a notice.
 
+mod check;
 mod checksum;
+pub mod cnm;
 mod delivery;
 mod disposition;
 pub mod edos;
@@ -19,6 +22,7 @@ mod queue;
 mod rules;
 pub mod sips;
 
+pub use check::{CheckFinding, CheckTerms, CheckedKind, RecordCheck, check};
 pub use checksum::{Checksum, ChecksumKind, Summing};
 pub use delivery::{Delivery, DeliveryInput, DeliveryOrder, DeliveryOutput, DeliveryState, Proof};
 pub use disposition::Disposition;
@@ -59,7 +63,7 @@ pub struct DeliveryRecord {
 /// A file that is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveredFile {
-    /// The folder, as the consumer sees it.
+    /// The folder, as the consumer sees it; in a cloud notification message its address.
     pub directory: String,
     /// The name.
     pub name: String,
@@ -108,7 +112,7 @@ pub struct FileAnswer {
 pub struct NoticeError(pub String);
 
 impl Notice {
-    /// Reads a notice of either form.
+    /// Reads a notice of any form.
     ///
     /// # Errors
     /// [`NoticeError`] says what is wrong.
@@ -116,8 +120,9 @@ impl Notice {
         if bytes.len() > LONGEST_NOTICE {
             return Err(NoticeError(format!("{} bytes are more than a notice has", bytes.len())));
         }
-        match bytes.first() {
-            Some(&edos::NOTICE) => edos::parse_notice(bytes),
+        match bytes.trim_ascii_start().first() {
+            _ if bytes.first() == Some(&edos::NOTICE) => edos::parse_notice(bytes),
+            Some(b'{') => cnm::parse_response(bytes),
             _ => sips::parse_notice(bytes),
         }
     }

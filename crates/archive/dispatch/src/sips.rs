@@ -44,6 +44,11 @@ impl FileType {
     /// A record of what other files hold.
     pub const METADATA: Self = Self("METADATA");
 
+    /// All that the consumer knows.
+    pub const fn all() -> &'static [&'static str] {
+        &FILE_TYPES
+    }
+
     /// As it is written.
     pub const fn as_str(self) -> &'static str {
         self.0
@@ -140,8 +145,8 @@ impl Lines {
         self.bare("FILE_SIZE", &file.size.as_u64().to_string());
         match file.checksum {
             // The consumer takes a check of 0 for one that is not there, and the record for half a
-            // checksum.
-            None | Some(Checksum::Cksum(0)) => {}
+            // checksum. It has no SHA-256.
+            None | Some(Checksum::Cksum(0) | Checksum::Sha256(_)) => {}
             Some(Checksum::Md5(digest)) => {
                 self.bare("FILE_CKSUM_TYPE", "MD5");
                 self.text("FILE_CKSUM_VALUE", &crate::hex(&digest))?;
@@ -210,7 +215,7 @@ pub fn write_short(failure: Option<&str>, made: Utc) -> Vec<u8> {
     pvl::write(&all, "\n").into_bytes()
 }
 
-pub(super) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
+pub(crate) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
     let text = core::str::from_utf8(bytes).map_err(|_| NoticeError("it is no text".to_owned()))?;
     let all = pvl::parse(text).map_err(|error| NoticeError(error.to_string()))?;
     let kind = pvl::value(&all, "MESSAGE_TYPE")

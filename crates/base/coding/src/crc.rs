@@ -1,7 +1,7 @@
 //! The frame error control field: CRC-16 with polynomial x^16 + x^12 + x^5 + 1, or CRC-32 with
-//! x^32 + x^23 + x^21 + x^11 + x^2 + 1.
+//! x^32 + x^23 + x^21 + x^11 + x^2 + 1; and the check of files that `cksum` prints.
 
-use crc_fast::{CrcAlgorithm, checksum};
+use crc_fast::{CrcAlgorithm, Digest, checksum};
 
 /// The check value of `bytes`: initial value FFFF, bits in order, nothing inverted at the end
 /// (CCSDS 132.0-B-3 4.1.6, 732.0-B 4.1.6).
@@ -35,6 +35,35 @@ pub fn is_intact32(frame: &[u8]) -> bool {
     }
 }
 
+/// The check of the utility `cksum` (POSIX.1-2017, cksum), taken as bytes go by.
+#[derive(Debug)]
+pub struct Cksum {
+    crc: Digest,
+    length: u64,
+}
+
+impl Cksum {
+    /// Takes further bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.crc.update(bytes);
+        self.length += bytes.len() as u64;
+    }
+
+    /// The check of all of them, as `cksum` prints it.
+    pub fn finish(mut self) -> u32 {
+        // POSIX: the length follows, least significant octet first, as few octets as it takes.
+        let octets = 8 - self.length.leading_zeros() as usize / 8;
+        self.crc.update(&self.length.to_le_bytes()[..octets]);
+        self.crc.finalize() as u32
+    }
+}
+
+impl Default for Cksum {
+    fn default() -> Self {
+        Self { crc: Digest::new(CrcAlgorithm::Crc32Cksum), length: 0 }
+    }
+}
+
 const POLYNOMIAL_32: u32 = 0x00A0_0805;
 
 /// What each byte at the top of the register adds to it.
@@ -62,6 +91,20 @@ mod tests {
     #[test]
     fn known_answer() {
         assert_eq!(fecf(b"123456789"), 0x29B1);
+    }
+
+    #[test]
+    fn a_check_of_bytes_in_parts_is_that_of_the_utility() {
+        // As `printf 123456789 | cksum`, `cksum < /dev/null` and `head -c 70000 /dev/zero | cksum`
+        // of GNU coreutils print them; the last has a length of three octets.
+        let zeros = [0; 70_000];
+        let cases: [(&[&[u8]], u32); 3] =
+            [(&[b"1234", b"56789"], 930_766_865), (&[], 4_294_967_295), (&[&zeros], 1_774_371_287)];
+        for (parts, wanted) in cases {
+            let mut check = Cksum::default();
+            parts.iter().for_each(|part| check.update(part));
+            assert_eq!(check.finish(), wanted);
+        }
     }
 
     #[test]

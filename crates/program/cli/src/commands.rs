@@ -25,6 +25,7 @@ mod output;
 mod packets;
 mod pair;
 mod path;
+mod pdr;
 mod perf;
 mod probe;
 mod rate;
@@ -99,6 +100,9 @@ pub enum Command {
     /// Lists and changes the paths of a running node.
     #[command(subcommand)]
     Path(path::PathCommand),
+    /// Checks delivery records and notices as the other side does.
+    #[command(subcommand)]
+    Pdr(pdr::PdrCommand),
     /// Sends and receives files without a return path (data diode).
     #[command(subcommand)]
     OneWay(one_way::OneWay),
@@ -189,6 +193,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Packets(command) => packets::run(&command, out),
         Command::Pair(command) => pair::run(&command, out),
         Command::Path(command) => path::run(command, out),
+        Command::Pdr(command) => pdr::run(&command, out),
         Command::OneWay(command) => one_way::run(command, out),
         Command::Perf(command) => perf::run(command, out),
         Command::Probe(command) => probe::run(command, out),

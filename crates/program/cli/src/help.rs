@@ -53,6 +53,7 @@ const GROUPS: [Group; 7] = [
             "deliveries",
             "destination",
             "subscription",
+            "pdr",
         ],
     },
     Group { task: "Measure a line", commands: &["probe", "perf", "why", "tune"] },

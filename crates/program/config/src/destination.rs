@@ -58,7 +58,8 @@ section! {
         /// as the server can; `rename`, written under another name and renamed; `direct`, written
         /// under its final name, for servers that forbid renaming.
         publish: PublishName => "auto",
-        /// The folder by which delivery records name the place. Default: its path.
+        /// The folder by which delivery records name the place; of `cnm` records an address such as
+        /// `s3://BUCKET/PREFIX`. Default: its path, and in `cnm` records its address.
         directory: String => optional,
         /// The folder below the place where the consumer writes its notices. The node moves them to
         /// `read` there.

@@ -9,8 +9,10 @@ use crate::product_terms::{
 };
 use crate::subscription::{self, SubscriptionEntry};
 use skyhaul_dispatch::sips::{self, Terms};
-use skyhaul_dispatch::{DeliveryRules, QueueLane, RetryRules};
-use skyhaul_remote::{DeliveryPace, PublishWay, RemoteAccess, RemotePlace, S3Access};
+use skyhaul_dispatch::{ChecksumKind, DeliveryRules, QueueLane, RetryRules, cnm};
+use skyhaul_remote::{
+    DeliveryPace, PublishWay, RemoteAccess, RemotePlace, RemoteServer, S3Access,
+};
 use skyhaul_units::Duration;
 use std::path::Path;
 use std::sync::Arc;
@@ -111,6 +113,24 @@ impl ProductDestination {
         }
     }
 
+    /// The address of the place, as cloud notification messages name it.
+    fn address(&self) -> String {
+        if let Some(address) = self.entry.directory.as_ref().filter(|text| text.contains("://")) {
+            return address.clone();
+        }
+        let anyone = |server: &RemoteServer| RemoteServer { user: None, ..server.clone() };
+        let text = match &self.place {
+            RemotePlace::Folder(_) => format!("file://{}", self.directory()),
+            RemotePlace::Sftp(server) => RemotePlace::Sftp(anyone(server)).to_string(),
+            RemotePlace::Ftps(server) => RemotePlace::Ftps(anyone(server)).to_string(),
+            RemotePlace::Https(server) => RemotePlace::Https(anyone(server)).to_string(),
+            store @ RemotePlace::S3 { .. } => store.to_string(),
+        };
+        let host = text.find("://").map_or(0, |scheme| scheme + 3);
+        let path = text[host..].find('/').map_or(text.len(), |path| host + path);
+        format!("{}{}", &text[..path], cnm::escaped(&text[path..]))
+    }
+
     pub(super) fn resolve(&mut self, base: &Path) {
         if let RemotePlace::Folder(path) = &mut self.place {
             crate::from_base(base, path);
@@ -167,10 +187,22 @@ impl ProductSubscription {
 
     /// The folder below a destination as delivery records name it.
     pub fn directory(&self, destination: &ProductDestination) -> String {
-        let directory = destination.directory();
-        match self.folder().as_str() {
+        let into = self.folder().as_str();
+        let (directory, into) = match self.record() {
+            RecordForm::Cnm => (destination.address(), cnm::escaped(into)),
+            _ => (destination.directory(), into.to_owned()),
+        };
+        match into.as_str() {
             "" => directory,
             into => format!("{}/{into}", directory.trim_end_matches('/')),
+        }
+    }
+
+    /// The checksum that its records give.
+    pub fn checksum(&self) -> Option<ChecksumKind> {
+        match self.record() {
+            RecordForm::Sips | RecordForm::Cnm => Some(self.entry.checksum),
+            RecordForm::Edos | RecordForm::None => None,
         }
     }
 
@@ -179,9 +211,10 @@ impl ProductSubscription {
         let name = &self.name;
         if self.entry.answer.is_some() && self.record() == RecordForm::None {
             let what = format!("the subscription `{name}` awaits notices, and writes no records");
-            let help = "add record = \"sips\" or \"edos\", or remove `answer`";
+            let help = "add record = \"sips\", \"edos\" or \"cnm\", or remove `answer`";
             return Err(Wrong::of("answer", what, help));
         }
+        self.check_checksum()?;
         if self.entry.patience.is_some() && self.entry.versions != VersionsName::Latest {
             let what = format!(
                 "the subscription `{name}` waits for a better version, and does not replace one"
@@ -195,6 +228,25 @@ impl ProductSubscription {
             return Err(Wrong::of("order", what, help));
         }
         Ok(())
+    }
+}
+
+impl ProductSubscription {
+    /// Whether its records have a name for the checksum.
+    fn check_checksum(&self) -> Result<(), Wrong> {
+        let (form, sum, help) = match (self.record(), self.entry.checksum) {
+            (RecordForm::Sips, ChecksumKind::Sha256) => {
+                let help = "write \"md5\" or \"cksum\", or record = \"cnm\" if the consumer reads \
+                            that";
+                ("sips", "sha256", help)
+            }
+            (RecordForm::Cnm, ChecksumKind::Cksum) => {
+                ("cnm", "cksum", "write \"md5\" or \"sha256\"")
+            }
+            _ => return Ok(()),
+        };
+        let what = format!("a `{form}` record has no checksum `{sum}`");
+        Err(Wrong::of("checksum", what, help))
     }
 }
 

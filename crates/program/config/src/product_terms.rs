@@ -90,6 +90,8 @@ pub enum RecordForm {
     Sips,
     /// Binary, as EDOS does.
     Edos,
+    /// Cloud notification messages.
+    Cnm,
 }
 
 /// What is done if no notice comes.
@@ -257,7 +259,8 @@ impl FromStr for RecordForm {
             "none" => Ok(Self::None),
             "sips" => Ok(Self::Sips),
             "edos" => Ok(Self::Edos),
-            _ => Err(format!("`{text}` is not a form of records; write sips, edos or none")),
+            "cnm" => Ok(Self::Cnm),
+            _ => Err(format!("`{text}` is not a form of records; write sips, edos, cnm or none")),
         }
     }
 }

@@ -75,15 +75,16 @@ section! {
         /// Of products: how long one that is incomplete waits for missing data. 6 hours are four
         /// orbits. Default: it goes at once.
         patience: Duration => optional,
-        /// Of products: the delivery record that follows the files, with a signal file: `sips`,
-        /// PVL text as the science data processing systems read it; `edos`, binary; or `none`.
+        /// Of products: the delivery record that follows the files: `sips`, PVL text as the science
+        /// data processing systems read it, or `edos`, binary, both with a signal file; `cnm`, a
+        /// cloud notification message, which is answered by one; or `none`.
         record: RecordForm => "none",
         /// The checksum in `sips` records: `md5` or `cksum`, as the utilities of these names print
-        /// them.
+        /// them; in `cnm` records: `md5` or `sha256`.
         checksum: ChecksumKind => "md5",
         /// The types of files in `sips` records: a table `[subscription.file_types]`.
         file_types: FileTypesEntry => optional,
-        /// The version of the collection at the consumer. `sips` records give it with the
+        /// The version of the collection at the consumer. `sips` and `cnm` records give it with the
         /// collection's name, which is that of the product.
         data_version: Name => "001",
         /// The host from which the consumer fetches, by the consumer's name for it. Default: `sips`

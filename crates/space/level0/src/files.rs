@@ -1,5 +1,6 @@
 //! The interface to storage: the caller provides [`Files`], so that this crate opens no files.
 
+use crate::digests::DigestKinds;
 use std::io;
 
 /// A place to keep files by name while a contact is processed, and to publish products.
@@ -35,6 +36,11 @@ pub trait Files {
     /// # Errors
     /// The reason that the file cannot be removed.
     fn remove(&mut self, name: &str) -> io::Result<()>;
+
+    /// Which digests are taken of published files.
+    fn digests(&self) -> DigestKinds {
+        DigestKinds::Account
+    }
 }
 
 impl<F: Files> Files for &mut F {
@@ -52,6 +58,9 @@ impl<F: Files> Files for &mut F {
     }
     fn remove(&mut self, name: &str) -> io::Result<()> {
         (**self).remove(name)
+    }
+    fn digests(&self) -> DigestKinds {
+        (**self).digests()
     }
 }
 

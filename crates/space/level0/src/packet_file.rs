@@ -1,10 +1,10 @@
 //! The packet file of a product: packets back to back, with an account of what was written.
 
+use crate::digests::{Digesting, FileDigests};
 use crate::entry;
 use crate::files::{Error, Files};
 use crate::gaps::{ApidAccount, LISTED_FILLS, LISTED_GAPS, Last, PacketTimestamps};
 use crate::order::{Change, Held, Slot};
-use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::Counters;
 use skyhaul_units::{ByteCount, Utc};
@@ -61,7 +61,7 @@ pub(crate) struct Written<W> {
     pub file: W,
     pub working: String,
     /// Empty, like the account, if the file is provisional.
-    pub sha256: String,
+    pub digests: FileDigests,
     pub account: Account,
 }
 
@@ -98,14 +98,14 @@ impl<W: Write> PacketFile<W> {
 
     /// Stops the digest and the account: the file will be written again.
     pub fn make_provisional(&mut self) {
-        self.out.hash = None;
+        self.out.digesting = None;
         self.accountant = None;
     }
 
     /// Flushes and closes both files, so that they can be read back. Returns the index's working
     /// name.
     pub fn close(self) -> Result<(Written<W>, Option<String>), Error> {
-        let Closed { file, working, sha256 } = self.out.close()?;
+        let Closed { file, working, digests } = self.out.close()?;
         let index = match self.index {
             None => None,
             Some(index) => Some(index.close()?.working),
@@ -114,7 +114,7 @@ impl<W: Write> PacketFile<W> {
             Written {
                 file,
                 working,
-                sha256,
+                digests,
                 account: self.accountant.map(Accountant::complete).unwrap_or_default(),
             },
             index,
@@ -186,31 +186,32 @@ impl Accountant {
     }
 }
 
-/// A working file written through a buffer, with an optional digest of its contents.
+/// A working file written through a buffer, with optional digests of its contents.
 pub(crate) struct Output<W: Write> {
     working: String,
     file: W,
     buffer: Vec<u8>,
-    hash: Option<Sha256>,
+    digesting: Option<Digesting>,
 }
 
 /// A working file that is complete.
 pub(crate) struct Closed<W> {
     pub file: W,
     pub working: String,
-    /// Empty where no digest was wanted.
-    pub sha256: String,
+    /// Empty where none were wanted.
+    pub digests: FileDigests,
 }
 
 impl<W: Write> Output<W> {
     /// Begins a file under a working name.
     pub fn create<F: Files<Writer = W>>(files: &mut F, working: String) -> Result<Self, Error> {
         let file = files.create(&working).map_err(Error::on("create", &working))?;
-        Ok(Self { working, file, buffer: Vec::with_capacity(WRITE_BUFFER), hash: None })
+        Ok(Self { working, file, buffer: Vec::with_capacity(WRITE_BUFFER), digesting: None })
     }
 
     fn digested<F: Files<Writer = W>>(files: &mut F, working: String) -> Result<Self, Error> {
-        Ok(Self { hash: Some(Sha256::new()), ..Self::create(files, working)? })
+        let digesting = Some(Digesting::new(files.digests()));
+        Ok(Self { digesting, ..Self::create(files, working)? })
     }
 
     /// Appends bytes, at most a packet.
@@ -223,8 +224,8 @@ impl<W: Write> Output<W> {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        if let Some(hash) = &mut self.hash {
-            hash.update(&self.buffer);
+        if let Some(digesting) = &mut self.digesting {
+            digesting.update(&self.buffer);
         }
         self.file.write_all(&self.buffer).map_err(Error::on("write", &self.working))?;
         self.buffer.clear();
@@ -235,8 +236,8 @@ impl<W: Write> Output<W> {
     pub fn close(mut self) -> Result<Closed<W>, Error> {
         self.flush()?;
         self.file.flush().map_err(Error::on("write", &self.working))?;
-        let sha256 = self.hash.map_or_else(String::new, |hash| hex(&hash.finalize()));
-        Ok(Closed { file: self.file, working: self.working, sha256 })
+        let digests = self.digesting.map(Digesting::finish).unwrap_or_default();
+        Ok(Closed { file: self.file, working: self.working, digests })
     }
 }
 
@@ -248,11 +249,6 @@ pub(crate) fn flushed<W: Write>(buffer: BufWriter<W>, name: &str) -> Result<W, E
         .map_err(Error::on("write", name))?;
     inner.flush().map_err(Error::on("write", name))?;
     Ok(inner)
-}
-
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// 128 KiB, at least the longest packet: 70 ms of a 15 Mbit/s downlink.

@@ -2,10 +2,11 @@
 //! construction record last, so that a consumer that sees the record sees all files.
 
 use crate::construction::{ProductKind, RECORD_APIDS};
+use crate::digests::Digesting;
 use crate::files::{Error, Files};
 use crate::frame_runs::FrameRuns;
 use crate::naming::{Digit, FileNumber, Label, ProductName, Series};
-use crate::packet_file::{Account, flushed, hex};
+use crate::packet_file::{Account, flushed};
 use crate::product::{Finished, SortedBy, Tally};
 use crate::report::{
     Accounting, ApidReport, ContactReport, FORMAT, FrameReport, Product, ProductFile,
@@ -14,9 +15,8 @@ use crate::report::{
 use crate::rules::{Form, Previous, ProductBasis};
 use crate::set_aside::SetAsideFile;
 use crate::window::TimeWindow;
-use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Scid;
-use skyhaul_units::Utc;
+use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -117,7 +117,7 @@ impl Publication<'_> {
                 files
                     .publish(packets.file, &packets.working, &name)
                     .map_err(Error::on("publish", &name))?;
-                Some(ProductFile { name, bytes: account.size.as_u64(), sha256: packets.sha256 })
+                Some(ProductFile::new(name, account.size, packets.digests))
             }
         };
         let accounting =
@@ -252,20 +252,16 @@ fn accounting<W: Write>(
 
 fn publish_aside<F: Files>(
     files: &mut F,
-    set_aside: SetAsideFile<F::Writer>,
+    mut set_aside: SetAsideFile<F::Writer>,
     name: String,
 ) -> Result<SetAsideReport, Error> {
-    let working = set_aside.working().to_owned();
+    let (working, digests) = (set_aside.working().to_owned(), set_aside.digests());
     let mut report =
         SetAsideReport { file: None, reasons: set_aside.reasons, packets: set_aside.entries };
     if let Some(file) = set_aside.file {
         let file = flushed(file, &working)?;
         files.publish(file, &working, &name).map_err(Error::on("publish", &name))?;
-        report.file = Some(ProductFile {
-            name,
-            bytes: set_aside.size.as_u64(),
-            sha256: hex(&set_aside.hash.finalize()),
-        });
+        report.file = Some(ProductFile::new(name, set_aside.size, digests));
     }
     Ok(report)
 }
@@ -279,6 +275,6 @@ fn write_file<F: Files>(
     let mut file = files.create(working).map_err(Error::on("create", working))?;
     file.write_all(bytes).and_then(|()| file.flush()).map_err(Error::on("write", working))?;
     files.publish(file, working, &name).map_err(Error::on("publish", &name))?;
-    let sha256 = hex(&Sha256::digest(bytes));
-    Ok(ProductFile { name, bytes: bytes.len() as u64, sha256 })
+    let digests = Digesting::of(files.digests(), bytes);
+    Ok(ProductFile::new(name, ByteCount::of(bytes.len()), digests))
 }

@@ -4,6 +4,7 @@
 //! is counted once: `received = delivered + duplicates + rejected + outside_window + set_aside`.
 
 use crate::construction::ProductKind;
+use crate::digests::FileDigests;
 use crate::frame_runs::FrameRun;
 use crate::gaps::{ApidAccount, Filled, Gap, PacketTimestamps};
 use crate::naming::ProductName;
@@ -17,7 +18,7 @@ use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::select::InputAccount;
 use skyhaul_records::InputReport;
-use skyhaul_units::Utc;
+use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
 
 /// A product as published.
@@ -51,6 +52,20 @@ pub struct ProductFile {
     pub bytes: u64,
     /// SHA-256, lower-case hexadecimal.
     pub sha256: String,
+    /// MD5 (RFC 1321), where [`DigestKinds::Records`](crate::DigestKinds::Records) asks for it. The
+    /// account does not have it.
+    #[serde(skip)]
+    pub md5: Option<[u8; 16]>,
+    /// The check of `cksum` (POSIX.1-2017), likewise.
+    #[serde(skip)]
+    pub cksum: Option<u32>,
+}
+
+impl ProductFile {
+    pub(crate) fn new(name: String, size: ByteCount, digests: FileDigests) -> Self {
+        let FileDigests { sha256, md5, cksum } = digests;
+        Self { name, bytes: size.as_u64(), sha256, md5, cksum }
+    }
 }
 
 /// The full account of a product.

@@ -1,7 +1,7 @@
 //! Packets that no product can take: kept with their bytes, the reason, and a count.
 
+use crate::digests::{Digesting, FileDigests};
 use crate::files::{Error, Files};
-use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::{Apid, Vcid};
 use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
@@ -67,7 +67,8 @@ pub(crate) struct SetAsideFile<W: Write> {
     most: ByteCount,
     pub(crate) file: Option<BufWriter<W>>,
     pub(crate) size: ByteCount,
-    pub(crate) hash: Sha256,
+    /// None until the first packet.
+    digesting: Option<Digesting>,
     pub(crate) reasons: BTreeMap<SetAsideReason, u64>,
     pub(crate) entries: Vec<SetAsideEntry>,
     pub(crate) packets: u64,
@@ -82,7 +83,7 @@ impl<W: Write> SetAsideFile<W> {
             most,
             file: None,
             size: ByteCount::ZERO,
-            hash: Sha256::new(),
+            digesting: None,
             reasons: BTreeMap::new(),
             entries: Vec::new(),
             packets: 0,
@@ -92,6 +93,11 @@ impl<W: Write> SetAsideFile<W> {
 
     pub fn working(&self) -> &str {
         &self.working
+    }
+
+    /// The digests of the file.
+    pub fn digests(&mut self) -> FileDigests {
+        self.digesting.take().map(Digesting::finish).unwrap_or_default()
     }
 
     /// Counts a packet whose bytes are kept elsewhere.
@@ -112,6 +118,7 @@ impl<W: Write> SetAsideFile<W> {
             self.rejected += 1;
             return Ok(());
         }
+        let kinds = files.digests();
         let file = match &mut self.file {
             Some(file) => file,
             None => {
@@ -121,7 +128,7 @@ impl<W: Write> SetAsideFile<W> {
             }
         };
         file.write_all(packet.bytes).map_err(Error::on("write", &self.working))?;
-        self.hash.update(packet.bytes);
+        self.digesting.get_or_insert_with(|| Digesting::new(kinds)).update(packet.bytes);
         if self.entries.len() < LISTED {
             self.entries.push(SetAsideEntry {
                 offset: self.size.as_u64(),

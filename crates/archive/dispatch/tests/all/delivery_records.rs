@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use skyhaul_dispatch::sips::{FileType, Terms, write_record};
-use skyhaul_dispatch::{Checksum, DeliveredFile, DeliveryRecord};
+use skyhaul_dispatch::{CheckTerms, Checksum, DeliveredFile, DeliveryRecord, RecordCheck, check};
 use skyhaul_units::{ByteCount, Duration, Utc};
 
 const HOSTS: &str = "dist.example.org,192.0.2.7,2026";
@@ -61,7 +61,7 @@ fn checksum(random: &mut ChaCha8Rng) -> Option<Checksum> {
     }
 }
 
-fn record(random: &mut ChaCha8Rng) -> (DeliveryRecord, Terms) {
+pub fn record(random: &mut ChaCha8Rng) -> (DeliveryRecord, Terms) {
     let at = Utc::from_day(
         random.random_range(18_000..30_000),
         Duration::from_secs(random.random_range(0..86_400)),
@@ -99,7 +99,7 @@ fn expected(record: &DeliveryRecord, terms: &Terms) -> Value {
     let files = record.files.iter().map(|file| {
         let sum = match file.checksum {
             // The consumer has no check of 0.
-            None | Some(Checksum::Cksum(0)) => Value::Null,
+            None | Some(Checksum::Cksum(0) | Checksum::Sha256(_)) => Value::Null,
             Some(Checksum::Cksum(value)) => json!(["CKSUM", value]),
             Some(Checksum::Md5(digest)) => {
                 json!(["MD5", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()])
@@ -190,4 +190,142 @@ fn what_breaks_a_rule_of_the_consumer_is_refused_by_its_reader() {
         refused.iter().map(Option::as_deref).collect::<Vec<_>>(),
         wanted.collect::<Vec<_>>()
     );
+}
+
+/// What is said here of a record.
+fn checked(text: &str) -> RecordCheck {
+    let hosts = Some(HOSTS.split(',').map(str::to_owned).collect());
+    check(text.as_bytes(), &CheckTerms { hosts })
+}
+
+/// The name of a refusal that stands for a rule of the consumer's reader.
+fn verdict(refused: &str) -> &'static str {
+    let names = [
+        ("PDR file had no contents", "INVALID OR UNREADABLE FILE"),
+        ("Failed to parse value", "INVALID PVL STATEMENT"),
+        ("Cannot read properties", "INVALID PVL STATEMENT"),
+        ("DATA_TYPE is text", "INVALID DATA TYPE"),
+        ("DATA_VERSION is missing", "INVALID DATA TYPE"),
+        ("No FILE_SPEC", "INVALID FILE GROUP"),
+        ("Provider for host", "INVALID NODE NAME"),
+        ("DIRECTORY_ID is text", "INVALID DIRECTORY"),
+        ("FILE_ID is text", "INVALID FILE ID"),
+        ("FILE_SIZE is a number", "INVALID FILE SIZE"),
+        ("INVALID FILE_TYPE", "INVALID FILE TYPE"),
+        ("MISSING FILE_CKSUM_TYPE", "MISSING FILE_CKSUM_TYPE PARAMETER"),
+        ("MISSING FILE_CKSUM_VALUE", "MISSING FILE_CKSUM_VALUE PARAMETER"),
+        ("UNSUPPORTED CHECKSUM TYPE", "UNSUPPORTED CHECKSUM TYPE"),
+        ("a CKSUM is a number", "INVALID FILE_CKSUM_VALUE"),
+        ("an MD5 is text", "INVALID FILE_CKSUM_VALUE"),
+        ("there is a FILE_GROUP", "INVALID FILE GROUP"),
+        ("Duplicate granule", "INVALID FILE GROUP"),
+        ("TOTAL_FILE_COUNT", "INVALID FILE COUNT"),
+        ("EXPIRATION_TIME is a time", "INVALID PVL STATEMENT"),
+        ("Invalid time value", "INVALID PVL STATEMENT"),
+    ];
+    let found = names.iter().find(|(rule, _)| refused.starts_with(rule));
+    found.unwrap_or_else(|| panic!("no name for: {refused}")).1
+}
+
+/// Values and lines that readers take for something else.
+const ODD: [&str; 40] = [
+    "",
+    "0",
+    "00",
+    "7",
+    "-1",
+    "1.5",
+    "1.",
+    "+3",
+    "'7'",
+    "''",
+    "'it",
+    "2026-11-30",
+    "2026-11-30T",
+    "2026-02-31",
+    "2026-13-01",
+    "2026-11-30T24:00:00",
+    "2026-11-30T08:07",
+    "2026-11-30T08",
+    "2026-11-30T08:07:13.25Z",
+    "2026-11-30-08:07:13",
+    "11/30/2026",
+    "11/30/2026-08:07",
+    "13/30/2026",
+    "11/30/2026T08:07:13",
+    "MD5",
+    "CKSUM",
+    "SHA256",
+    "DATA",
+    "SCIENCE",
+    "a=b",
+    "\"x\"",
+    "x;y",
+    "{",
+    "ä",
+    "END",
+    "END_OBJECT",
+    "OBJECT",
+    "FILE_SPEC",
+    "/* c */",
+    "dist.example.org",
+];
+
+/// Breaks a record here and there.
+fn broken(random: &mut ChaCha8Rng, text: &str) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for _ in 0..random.random_range(1..4) {
+        if lines.is_empty() {
+            break;
+        }
+        let (at, other) =
+            (random.random_range(0..lines.len()), random.random_range(0..lines.len()));
+        let odd = *ODD.choose(random).unwrap();
+        match random.random_range(0..9) {
+            0 => drop(lines.remove(at)),
+            1 => lines.insert(other, lines[at].clone()),
+            2 => lines.swap(at, other),
+            3 => lines[at] = odd.to_owned(),
+            4 => lines.insert(at, format!("{odd} = {odd};")),
+            5 => {
+                // A character anywhere in the line.
+                let of = "=;'\"/*{}# \tä\u{feff}\u{85}\u{a0}\r0".chars().collect::<Vec<_>>();
+                let ends: Vec<usize> = lines[at].char_indices().map(|(end, _)| end).collect();
+                let end = ends.choose(random).copied().unwrap_or_default();
+                lines[at].insert(end, *of.choose(random).unwrap());
+            }
+            _ => {
+                let key = lines[at].split(" = ").next().unwrap().to_owned();
+                lines[at] = format!("{key} = {odd};");
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn a_check_says_what_the_consumer_says_of_good_and_of_broken_records() {
+    let Some(folder) = cumulus::reader() else { return };
+    let mut random = ChaCha8Rng::seed_from_u64(21);
+    let texts: Vec<String> = (0..10_000)
+        .map(|number| {
+            let (record, terms) = record(&mut random);
+            let text = String::from_utf8(write_record(&record, &terms).unwrap()).unwrap();
+            if number % 5 == 0 { text } else { broken(&mut random, &text) }
+        })
+        // Such a text is taken for another kind of file here.
+        .filter(|text| !text.starts_with(['{', '\u{c}']))
+        .collect();
+    let read = cumulus::read(&folder, HOSTS, &texts);
+    let mut refused = std::collections::BTreeMap::new();
+    for (text, read) in texts.iter().zip(read) {
+        let check = checked(text);
+        let said = read["refused"].as_str();
+        assert_eq!(check.verdict, said.map_or("SUCCESSFUL", verdict), "{said:?}\n{text}");
+        if let Some(said) = said {
+            *refused.entry(verdict(said)).or_insert(0) += 1;
+        }
+    }
+    // Enough of each kind: the comparison means something.
+    assert!(refused.len() >= 12 && refused.values().sum::<i32>() > 3_000, "{refused:?}");
 }

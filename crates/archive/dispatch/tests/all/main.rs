@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails or skips says so")]
 
 mod away;
+mod cloud_messages;
 mod cumulus;
 mod delivery_records;

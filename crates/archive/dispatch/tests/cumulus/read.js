@@ -60,6 +60,9 @@ function read(text) {
   const root = pvlToJS(text.replace(/(\w*)=(\w*)/g, "$1 = $2").replace(/"/g, ""));
   const groups = root.objects("FILE_GROUP").map(group);
   hold("there is a FILE_GROUP", groups.length > 0);
+  // A granule is known by its first file.
+  const granules = groups.map((one) => one.files[0].name);
+  hold("Duplicate granule ID found", new Set(granules).size === granules.length);
   const header = ["ORIGINATING_SYSTEM", "CONSUMER_SYSTEM", "TOTAL_FILE_COUNT"].map((key) => value(root, key));
   hold("TOTAL_FILE_COUNT is that of the files", header[2] === groups.flatMap((one) => one.files).length);
   hold("EXPIRATION_TIME is a time", value(root, "EXPIRATION_TIME") instanceof Date);

@@ -381,7 +381,7 @@ const USES: &[(&str, &[&str])] = &[
         ],
     ),
     ("store", &["units"]),
-    ("dispatch", &["units"]),
+    ("dispatch", &["units", "coding"]),
     ("catalogue", &["units"]),
     ("catalogue-io", &["units", "catalogue", "dispatch"]),
     ("remote", &["units", "dispatch"]),

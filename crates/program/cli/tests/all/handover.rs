@@ -187,11 +187,16 @@ fn md5(path: &Path) -> String {
 
 /// A site that delivers to `archive`, and has delivered two products or more of a first contact.
 fn delivered() -> (Site, Vec<Value>) {
-    let site = Site::with(
+    delivered_to(
         "[[destination]]\nname = \"archive\"\nto = \"folder:out\"\n[[subscription]]\nof = \
          \"products\"\nname = \"all\"\nrecord = \"sips\"\n[subscription.answer]\nwithin = \"7 \
          d\"\n[subscription.retry]\nfirst = \"1 s\"\nmost = \"2 s\"\n",
-    );
+    )
+}
+
+/// The same for any tables.
+fn delivered_to(tables: &str) -> (Site, Vec<Value>) {
+    let site = Site::with(tables);
     let file = site.folder().join("first.dat");
     let made = ["generate", "--mission", "noaa-21", "--frames", "1500", "--output", "first.dat"];
     support::process::printed(&made, site.folder());
@@ -242,6 +247,48 @@ fn only_what_a_consumer_refuses_is_delivered_again() {
     assert_eq!(names(&out), again, "only what was refused is there again");
     answer(&site, refused, ACCEPTED);
     deliveries(&site, all.len(), |delivery| delivery["state"] == "accepted");
+}
+
+#[test]
+fn a_cloud_message_announces_each_product_and_the_answer_settles_it() {
+    let (site, all) = delivered_to(
+        "[[destination]]\nname = \"podaac\"\nto = \"folder:out\"\n[[subscription]]\nof = \
+         \"products\"\nname = \"all\"\nrecord = \"cnm\"\nchecksum = \
+         \"sha256\"\n[subscription.answer]\nwithin = \"7 d\"\n",
+    );
+    let out = fs::canonicalize(site.folder().join("out")).unwrap();
+    assert!(!names(&out).iter().any(|name| name.ends_with(".XFR")), "signal files are of records");
+    let mut identifiers = Vec::new();
+    for delivery in &all {
+        let name = format!("{}.cnm.json", text(delivery, "name"));
+        let said = support::process::printed(&["pdr", "check", &name], &out);
+        assert!(said.starts_with(&format!("{name}: SUCCESSFUL\n")), "{said}");
+        let message: Value = serde_json::from_slice(&fs::read(out.join(&name)).unwrap()).unwrap();
+        for file in message["product"]["files"].as_array().unwrap() {
+            let path = out.join(text(file, "name"));
+            assert_eq!(text(file, "uri"), format!("file://{}", path.display()));
+            let bytes = fs::read(&path).unwrap();
+            assert_eq!(file["size"], bytes.len());
+            let taken = (text(file, "checksumType"), text(file, "checksum"));
+            assert_eq!(taken, ("SHA256".to_owned(), sha256(&bytes)));
+        }
+        identifiers.push(text(&message, "identifier"));
+    }
+    let notices = out.join("notices");
+    fs::create_dir_all(&notices).unwrap();
+    for (number, identifier) in identifiers.iter().enumerate() {
+        let response = match number {
+            0 => "{\"status\": \"FAILURE\", \"errorCode\": \"VALIDATION_ERROR\"}",
+            _ => "{\"status\": \"SUCCESS\"}",
+        };
+        let text = format!("{{\"identifier\": \"{identifier}\", \"response\": {response}}}");
+        fs::write(notices.join(".part"), text).unwrap();
+        fs::rename(notices.join(".part"), notices.join(format!("{number}.cnmr.json"))).unwrap();
+    }
+    deliveries(&site, all.len(), |delivery| match delivery["name"] == all[0]["name"] {
+        true => delivery["state"] == "refused",
+        false => delivery["state"] == "accepted",
+    });
 }
 
 #[test]

@@ -42,6 +42,7 @@ mod outlets;
 mod packets;
 mod pair;
 mod pauses;
+mod pdr;
 mod perf;
 mod probe;
 mod rdr;

@@ -54,7 +54,9 @@ fn a_subscription_says_what_its_consumer_takes_or_is_refused_with_its_line() {
         ("out/lance", "out/x=y", "/out/x=y/sub` as DIRECTORY_ID: the consumer tears it at `=`"),
         ("out/lance", "o'neil", "a quotation mark"),
         ("\"HDF\"", "\"DATA\"", "`DATA` is no file type of delivery records"),
-        ("cksum\"", "sha256\"", "`sha256` is no checksum of delivery records"),
+        ("cksum\"", "sha1\"", "`sha1` is no checksum of delivery records"),
+        ("cksum\"", "sha256\"", "a `sips` record has no checksum `sha256`"),
+        ("\"sips\"", "\"cnm\"", "a `cnm` record has no checksum `cksum`"),
         ("dist.example", "dist example", "is not a name"),
         ("\"sub\"", "\"../sub\"", "`../sub` is not a folder below a destination"),
         ("\"remind\"", "\"shout\"", "`shout` does not say what follows a missing notice"),
@@ -65,6 +67,26 @@ fn a_subscription_says_what_its_consumer_takes_or_is_refused_with_its_line() {
     }
     let edos = tables.replace("out/lance", "out/x=y").replace("\"sips\"", "\"edos\"");
     centre(&edos);
+}
+
+#[test]
+fn a_cloud_message_names_its_files_by_the_address_of_the_place_without_its_user() {
+    let address = |to: &str, keys: &str, into: &str| {
+        let place = format!("[[destination]]\nname = \"p\"\nto = \"{to}\"\n{keys}");
+        let keys = format!("record = \"cnm\"\nchecksum = \"sha256\"\ninto = \"{into}\"\n");
+        let outlets = centre(&(place + &subscription("a", &keys))).outlets;
+        outlets.subscriptions[0].directory(&outlets.destinations[0])
+    };
+    assert_eq!(address("folder:out/a b=c", "", ""), "file:///etc/skyhaul/out/a%20b=c");
+    assert_eq!(address("folder:out", "", "x y/z"), "file:///etc/skyhaul/out/x%20y/z");
+    let server = "sftp://me@podaac.example.org:2222/in/x";
+    assert_eq!(address(server, "key = \"k\"\n", ""), "sftp://podaac.example.org:2222/in/x");
+    let store = address("s3://bucket/level0", "profile_file = \"p\"\n", "sub");
+    assert_eq!(store, "s3://bucket/level0/sub");
+    assert_eq!(
+        address("folder:out", "directory = \"s3://theirs/in\"\n", ""),
+        "s3://theirs/in"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Product files on disk: written in a hidden folder, made durable, then made visible.
 
-use skyhaul_level0::Files;
+use skyhaul_level0::{DigestKinds, Files};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -84,6 +84,11 @@ impl Files for ProductFiles {
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
         fs::remove_file(self.work.join(name)).map_err(|error| vanished(error, &self.products))
+    }
+
+    /// The catalogue keeps them, for delivery records.
+    fn digests(&self) -> DigestKinds {
+        DigestKinds::Records
     }
 }
 

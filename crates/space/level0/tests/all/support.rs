@@ -5,14 +5,17 @@ pub mod captures;
 pub mod python;
 pub mod shared;
 
+use md5::Md5;
+use sha2::{Digest, Sha256};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::{Grouping, Header, SpaceHeader};
 use skyhaul_ccsds::time::TimeCode;
+use skyhaul_coding::crc::Cksum;
 use skyhaul_level0::naming::Digit;
-use skyhaul_level0::report::Product;
-use skyhaul_level0::{ContactClose, ContactInfo, ContactProcessor, Files, Limits};
+use skyhaul_level0::report::{Product, ProductFile};
+use skyhaul_level0::{ContactClose, ContactInfo, ContactProcessor, DigestKinds, Files, Limits};
 use skyhaul_units::{Duration, Utc};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -106,6 +109,9 @@ impl Files for Memory {
     }
     fn remove(&mut self, name: &str) -> io::Result<()> {
         self.working.remove(name).map(|_| ()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+    fn digests(&self) -> DigestKinds {
+        DigestKinds::Records
     }
 }
 
@@ -236,10 +242,21 @@ pub fn process_mission(
     for product in &products {
         assert!(product.sidecar.accounting.balanced, "{:?}", product.sidecar.accounting);
         for file in &product.files {
-            assert_eq!(files.published[&file.name].len() as u64, file.bytes);
+            assert_is_of(file, &files.published[&file.name]);
         }
     }
     (products, files)
+}
+
+/// The length and the digests of a file, taken while it was written, are those of its bytes.
+fn assert_is_of(file: &ProductFile, bytes: &[u8]) {
+    assert_eq!(bytes.len() as u64, file.bytes);
+    let sha256: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut cksum = Cksum::default();
+    cksum.update(bytes);
+    let md5: [u8; 16] = Md5::digest(bytes).into();
+    let taken = (file.sha256.as_str(), file.md5, file.cksum);
+    assert_eq!(taken, (sha256.as_str(), Some(md5), Some(cksum.finish())), "{}", file.name);
 }
 
 /// The bytes of a product's packet file.

@@ -1,38 +1,36 @@
-//! The digests of a published file: the one it was published with, and the one of its record.
+//! The checksum of a published file as its record names it. The catalogue has it since the file was
+//! published; only files that an earlier release published are read for it.
 
-use sha2::{Digest, Sha256};
+use skyhaul_catalogue::ItemFile;
 use skyhaul_dispatch::{Checksum, ChecksumKind, Summing};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The digests of a file.
-#[derive(Debug, PartialEq, Eq)]
-pub struct FileDigests {
-    /// Its SHA-256.
-    pub sha256: [u8; 32],
-    /// The checksum for its record.
-    pub checksum: Option<Checksum>,
-}
-
 /// The size of a read: 1 MiB.
 const CHUNK: usize = 1 << 20;
 
-/// Reads a file once, for all its digests.
-pub fn digests(path: &Path, kind: Option<ChecksumKind>) -> io::Result<FileDigests> {
-    let (mut hash, mut summing) = (Sha256::new(), kind.map(Summing::new));
-    let (mut file, mut buffer) = (File::open(path)?, vec![0; CHUNK]);
+/// The checksum of the file at `path`, which the catalogue has as `file`.
+pub fn checksum(path: &Path, file: &ItemFile, kind: ChecksumKind) -> io::Result<Checksum> {
+    let kept = match kind {
+        ChecksumKind::Md5 => file.md5.map(Checksum::Md5),
+        ChecksumKind::Cksum => file.cksum.map(Checksum::Cksum),
+        ChecksumKind::Sha256 => Some(Checksum::Sha256(file.sha256)),
+    };
+    kept.map_or_else(|| of_file(path, kind), Ok)
+}
+
+fn of_file(path: &Path, kind: ChecksumKind) -> io::Result<Checksum> {
+    let (mut summing, mut buffer) = (Summing::new(kind), vec![0; CHUNK]);
+    let mut file = File::open(path)?;
     loop {
-        let count = match file.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(summing.finish()),
+            Ok(count) => summing.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
-        };
-        hash.update(&buffer[..count]);
-        summing.iter_mut().for_each(|summing| summing.update(&buffer[..count]));
+        }
     }
-    Ok(FileDigests { sha256: hash.finalize().into(), checksum: summing.map(Summing::finish) })
 }
 
 #[cfg(test)]
@@ -40,15 +38,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_reading_gives_both_digests() {
+    fn what_the_catalogue_has_is_taken_and_only_what_it_lacks_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
+        let mut file = ItemFile {
+            name: "a".to_owned(),
+            size: 9,
+            sha256: [0; 32],
+            md5: Some([7; 16]),
+            cksum: None,
+            is_metadata: false,
+        };
+        let md5 = checksum(&path, &file, ChecksumKind::Md5);
+        assert_eq!(md5.unwrap(), Checksum::Md5([7; 16]), "there is no file to read");
+        assert!(checksum(&path, &file, ChecksumKind::Cksum).is_err());
         std::fs::write(&path, "123456789").unwrap();
-        let found = digests(&path, Some(ChecksumKind::Cksum)).unwrap();
-        // As `sha256sum` and `cksum` of GNU coreutils print them.
-        let hex: String = found.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225");
-        assert_eq!(found.checksum, Some(Checksum::Cksum(930_766_865)));
-        assert!(digests(&folder.path().join("b"), None).is_err());
+        // As `cksum` of GNU coreutils prints it.
+        let found = checksum(&path, &file, ChecksumKind::Cksum);
+        assert_eq!(found.unwrap(), Checksum::Cksum(930_766_865));
+        file.cksum = Some(1);
+        assert_eq!(checksum(&path, &file, ChecksumKind::Cksum).unwrap(), Checksum::Cksum(1));
     }
 }

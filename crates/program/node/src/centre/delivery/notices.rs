@@ -7,7 +7,7 @@ use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, Notice};
 use skyhaul_units::ByteCount;
 use std::sync::Arc;
 
-const NOTICES: [&str; 3] = [".PAN", ".EAN", ".PDRD"];
+const NOTICES: [&str; 4] = [".PAN", ".EAN", ".PDRD", ".cnmr.json"];
 /// Further notices are read with the next look.
 const NOTICES_AT_ONCE: usize = 256;
 /// 4,000 files.

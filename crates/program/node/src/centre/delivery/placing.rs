@@ -1,17 +1,17 @@
 //! Places the files of a product at its destination.
 
-use super::digest::{FileDigests, digests};
+use super::digest::checksum;
 use super::worker::{DeliveryUnderWay, OutletWorker};
 use skyhaul_catalogue::ItemFile;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow, ItemRow};
-use skyhaul_config::{OutletFolder, RecordForm};
-use skyhaul_dispatch::{
-    Checksum, ChecksumKind, DeliveredFile, DeliveryFailure, FailureKind, Proof,
-};
+use skyhaul_config::OutletFolder;
+use skyhaul_dispatch::{Checksum, DeliveredFile, DeliveryFailure, FailureKind, Proof};
 use skyhaul_remote::{
     GoOn, OutgoingFile, PlaceProgress, Placing, ReadBack, RemoteFound, ResumeNote,
 };
 use skyhaul_units::ByteCount;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The files of a product at its destination.
@@ -33,22 +33,17 @@ impl OutletWorker {
         let mut handed = HandedFiles { files: Vec::new(), proof: Proof::Digest };
         for file in of.wanted() {
             let outgoing = self.outgoing_file(file, of.subscription.folder());
-            let own = own_digests(&outgoing, of.checksum())?;
-            if own.sha256 != file.sha256 {
-                let sentence = format!(
-                    "{} differs from the published file; the published SHA-256 is in the account \
-                    beside it",
-                    file.name
-                );
-                return Err(DeliveryFailure::new(FailureKind::Source, sentence));
-            }
+            // Only opened here: the sink compares what it reads with the digest with which the file
+            // was published.
+            File::open(&outgoing.path).map_err(|error| unread(&outgoing.path, &error))?;
+            let sum = of.sum(&outgoing.path, file)?;
             if of.row.delivery.is_repeated() {
                 self.move_away(&outgoing)?;
             }
             let placed = self.place_file(reader, of.row.id, &file.name, &outgoing)?;
             let Some(proof) = placed else { return Ok(None) };
             handed.proof = weaker(handed.proof, proof);
-            handed.files.push(delivered(file, &directory, own.checksum));
+            handed.files.push(delivered(file, &directory, sum));
         }
         Ok(Some(handed))
     }
@@ -58,9 +53,8 @@ impl OutletWorker {
         let directory = of.subscription.directory(&self.outlet.destination);
         let mut files = Vec::new();
         for file in of.wanted() {
-            let outgoing = self.outgoing_file(file, of.subscription.folder());
-            let own = own_digests(&outgoing, of.checksum())?;
-            files.push(delivered(file, &directory, own.checksum));
+            let sum = of.sum(&self.outlet.ledger().products().join(&file.name), file)?;
+            files.push(delivered(file, &directory, sum));
         }
         self.write_record(of, files)
     }
@@ -162,22 +156,17 @@ impl DeliveryUnderWay {
         self.item.files.iter().filter(move |file| only.is_none_or(|only| only.contains(&file.name)))
     }
 
-    /// The checksum that its record gives.
-    fn checksum(&self) -> Option<ChecksumKind> {
-        let is_sips = self.subscription.record() == RecordForm::Sips;
-        is_sips.then_some(self.subscription.entry.checksum)
+    /// The checksum of the file at `path` for its record, where that has one.
+    fn sum(&self, path: &Path, file: &ItemFile) -> Result<Option<Checksum>, DeliveryFailure> {
+        let sum = self.subscription.checksum().map(|kind| checksum(path, file, kind));
+        sum.transpose().map_err(|error| unread(path, &error))
     }
 }
 
-fn own_digests(
-    file: &OutgoingFile,
-    kind: Option<ChecksumKind>,
-) -> Result<FileDigests, DeliveryFailure> {
-    digests(&file.path, kind).map_err(|error| {
-        let help = "repair the folder, no data is lost";
-        let sentence = format!("{}: {error}; {help}", file.path.display());
-        DeliveryFailure::new(FailureKind::Line, sentence)
-    })
+/// A published file cannot be read.
+fn unread(path: &Path, error: &std::io::Error) -> DeliveryFailure {
+    let help = "repair the folder, no data is lost";
+    DeliveryFailure::new(FailureKind::Line, format!("{}: {error}; {help}", path.display()))
 }
 
 fn delivered(file: &ItemFile, directory: &str, checksum: Option<Checksum>) -> DeliveredFile {

@@ -55,8 +55,8 @@ fn file_of(file: &ProductFile, stem: &str) -> ItemFile {
         name: file.name.clone(),
         size: file.bytes,
         sha256: digest(&file.sha256),
-        md5: None,
-        cksum: None,
+        md5: file.md5,
+        cksum: file.cksum,
         is_metadata: file.name.starts_with(stem) && !file.name.ends_with(".aside"),
     }
 }

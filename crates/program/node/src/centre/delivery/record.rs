@@ -4,7 +4,10 @@ use super::product::stem_of;
 use super::worker::{DeliveryUnderWay, OutletWorker};
 use skyhaul_catalogue::{Item, ItemForm};
 use skyhaul_config::RecordForm;
-use skyhaul_dispatch::{DeliveredFile, DeliveryFailure, DeliveryRecord, FailureKind, edos, sips};
+use skyhaul_dispatch::cnm::CnmTerms;
+use skyhaul_dispatch::{
+    DeliveredFile, DeliveryFailure, DeliveryRecord, FailureKind, cnm, edos, sips,
+};
 use skyhaul_level0::naming::{ProductName, Series};
 
 impl OutletWorker {
@@ -15,13 +18,23 @@ impl OutletWorker {
         files: Vec<DeliveredFile>,
     ) -> Result<(), DeliveryFailure> {
         let record = self.record(of, files);
+        let folder = of.subscription.folder();
         let bytes = match of.subscription.record() {
             RecordForm::None => return Ok(()),
+            RecordForm::Cnm => {
+                // The message is whole or absent, and its readers know no signal files. The time is
+                // that of the product: a repeated delivery has the same message.
+                let data_version = of.subscription.entry.data_version.to_string();
+                let terms = CnmTerms { data_version, submitted: record.created };
+                let bytes = cnm::write_notification(&record, &terms);
+                let name = folder.name(&format!("{}.cnm.json", stem_of(&of.item)));
+                return self.sink()?.write(&name, &bytes);
+            }
             RecordForm::Edos => edos::write_record(&record),
             RecordForm::Sips => sips::write_record(&record, &of.subscription.terms())
                 .map_err(|error| DeliveryFailure::new(FailureKind::Refused, error.to_string()))?,
         };
-        let name = of.subscription.folder().name(&record_name(&of.item));
+        let name = folder.name(&record_name(&of.item));
         let sink = self.sink()?;
         sink.write(&name, &bytes)?;
         sink.write(&format!("{name}.XFR"), b"")
