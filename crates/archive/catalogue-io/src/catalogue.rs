@@ -4,9 +4,9 @@ use crate::deliveries::{self, DeliveryOffer};
 use crate::error::CatalogueError;
 use crate::events::EventSubject;
 use crate::reader::CatalogueReader;
-use crate::{events, items, schema};
+use crate::{events, items, schema, times};
 use rusqlite::Connection;
-use skyhaul_catalogue::Item;
+use skyhaul_catalogue::{ContactTimes, Item, ItemTimes};
 use skyhaul_dispatch::Delivery;
 use skyhaul_units::Utc;
 use std::path::{Path, PathBuf};
@@ -127,6 +127,34 @@ impl Catalogue {
             }
             Ok(begun)
         })
+    }
+
+    /// Keeps the way of a contact's blocks, which ended then.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn keep_contact(
+        &self,
+        name: &str,
+        closed: Utc,
+        contact: ContactTimes,
+    ) -> Result<(), CatalogueError> {
+        let name = name.to_owned();
+        self.write(move |connection| times::keep_contact(connection, &name, closed, &contact))
+    }
+
+    /// Keeps the way of the last packet of an item that is there.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn keep_times(
+        &self,
+        name: &str,
+        version: u32,
+        item: ItemTimes,
+    ) -> Result<(), CatalogueError> {
+        let name = name.to_owned();
+        self.write(move |connection| times::keep_item(connection, &name, version, &item))
     }
 
     /// Writes what became of a delivery.

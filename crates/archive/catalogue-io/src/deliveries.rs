@@ -106,6 +106,12 @@ const PROOFS: [(Proof, i64); 6] = [
     (Proof::Written, 5),
 ];
 
+/// Whether the state of this number, if there is a delivery, is that of one that is given up.
+pub fn is_given_up(state: Option<i64>) -> bool {
+    let state = state.and_then(|number| of_number(&STATES, number));
+    matches!(state, Some(DeliveryState::Replaced | DeliveryState::Cancelled))
+}
+
 fn number_of<T: PartialEq + Copy>(table: &[(T, i64)], value: T) -> i64 {
     table.iter().find(|(entry, _)| *entry == value).map_or(0, |(_, number)| *number)
 }
@@ -246,10 +252,15 @@ pub fn states_of(
 /// Writes what became of a delivery. The notes of its files are of no use once it is there.
 pub fn save(connection: &Connection, id: u64, delivery: &Delivery) -> rusqlite::Result<()> {
     let only = delivery.only.as_ref().map(|names| serde_json::json!(names).to_string());
+    // The latency account has the first time of each.
+    let is_handed = matches!(delivery.state, DeliveryState::Recorded | DeliveryState::Accepted);
+    let is_by_notice = delivery.proof == Some(Proof::Notice);
+    let is_accepted = delivery.state == DeliveryState::Accepted && is_by_notice;
     connection
         .prepare_cached(
             "UPDATE delivery SET state = ?2, since = ?3, attempts = ?4, failures = ?5, \
-             failing_since = ?6, next = ?7, only = ?8, proof = ?9, reason = ?10 WHERE id = ?1",
+             failing_since = ?6, next = ?7, only = ?8, proof = ?9, reason = ?10, \
+             handed = coalesce(handed, ?11), accepted = coalesce(accepted, ?12) WHERE id = ?1",
         )?
         .execute(params![
             id.cast_signed(),
@@ -262,6 +273,8 @@ pub fn save(connection: &Connection, id: u64, delivery: &Delivery) -> rusqlite::
             only,
             delivery.proof.map(|proof| number_of(&PROOFS, proof)),
             delivery.reason,
+            is_handed.then_some(delivery.since.as_micros()),
+            is_accepted.then_some(delivery.since.as_micros()),
         ])?;
     if delivery.state.is_there() {
         drop_notes(connection, id)?;

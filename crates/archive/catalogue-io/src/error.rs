@@ -22,6 +22,20 @@ pub enum CatalogueError {
         /// The latest that is known here.
         known: u32,
     },
+    /// The file was written by an earlier release, and is only read here.
+    #[error(
+        "{}: the catalogue has version {found}, this program reads {known}; start the node once: \
+        it takes the file over",
+        .path.display()
+    )]
+    Earlier {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The version that is read here.
+        known: u32,
+    },
     /// The file is no catalogue, or damaged.
     #[error(
         "{}: the catalogue is damaged ({reason}); move it away and start the node: it makes a new \

@@ -16,6 +16,7 @@ mod listing;
 mod reader;
 mod schema;
 mod search;
+mod times;
 
 pub use catalogue::{Catalogue, PublishedItem};
 pub use deliveries::{DeliveryNames, DeliveryOffer, DeliveryQuery, DeliveryRow, DestinationCount};

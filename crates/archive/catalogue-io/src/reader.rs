@@ -7,8 +7,9 @@ use crate::items::{self, ItemRow};
 use crate::listing::{self, CollectionRow, ListedItems};
 use crate::schema;
 use crate::search::{self, ItemPage, ItemQuery};
+use crate::times;
 use rusqlite::Connection;
-use skyhaul_catalogue::{Filter, ItemListing};
+use skyhaul_catalogue::{AccountRow, ContactTimes, Filter, ItemListing};
 use skyhaul_dispatch::DeliveryState;
 use skyhaul_units::Utc;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,16 @@ impl CatalogueReader {
         ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, CatalogueError> {
         self.until.store(self.opened.elapsed().as_secs() + PATIENCE_S, Ordering::Relaxed);
+        ask(&self.connection).map_err(|error| CatalogueError::of(&self.path, &error))
+    }
+
+    /// The same without a limit, where the catalogue has the tables of this release.
+    fn ask_long<T>(
+        &self,
+        ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, CatalogueError> {
+        schema::check_version(&self.path, &self.connection)?;
+        self.until.store(u64::MAX, Ordering::Relaxed);
         ask(&self.connection).map_err(|error| CatalogueError::of(&self.path, &error))
     }
 
@@ -212,6 +223,41 @@ impl CatalogueReader {
     /// See [`CatalogueError`].
     pub fn abilities(&self, destination: &str) -> Result<Option<String>, CatalogueError> {
         self.ask(|connection| deliveries::abilities(connection, destination))
+    }
+
+    /// The way of a contact's blocks.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn contact(&self, name: &str) -> Result<Option<ContactTimes>, CatalogueError> {
+        self.ask(|connection| times::contact(connection, name))
+    }
+
+    /// Visits each product that was published from one time until before another, once for each
+    /// consumer, or once without one. It takes as long as it takes.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn accounts(
+        &self,
+        from: Utc,
+        to: Utc,
+        visit: impl FnMut(&AccountRow),
+    ) -> Result<(), CatalogueError> {
+        self.ask_long(|connection| times::accounts(connection, from, to, visit))
+    }
+
+    /// Visits the way of each contact that ended from one time until before another.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn contacts(
+        &self,
+        from: Utc,
+        to: Utc,
+        visit: impl FnMut(&ContactTimes),
+    ) -> Result<(), CatalogueError> {
+        self.ask_long(|connection| times::contacts(connection, from, to, visit))
     }
 
     /// What happened to a delivery, oldest first.

@@ -11,10 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of the tables (`PRAGMA user_version`).
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// What makes version `n + 1` of `n`.
-const STEPS: [&str; VERSION as usize] = ["
+/// The tables of version 1.
+pub const FIRST: &str = "
 CREATE TABLE item(
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
@@ -91,7 +91,35 @@ CREATE TABLE event(
     text TEXT NOT NULL
 ) STRICT;
 CREATE INDEX event_delivery ON event(delivery, n) WHERE delivery IS NOT NULL;
-"];
+";
+
+/// What makes version `n + 1` of `n`.
+const STEPS: [&str; VERSION as usize] = [
+    FIRST,
+    // The latency account. Deliveries from before it have their times from the events.
+    "
+ALTER TABLE delivery ADD COLUMN handed INTEGER;
+ALTER TABLE delivery ADD COLUMN accepted INTEGER;
+UPDATE delivery SET
+    handed = (SELECT min(at) FROM event
+        WHERE event.delivery = delivery.id AND what IN ('recorded', 'accepted')),
+    accepted = (SELECT min(at) FROM event
+        WHERE event.delivery = delivery.id AND what = 'accepted' AND delivery.proof = 4);
+CREATE TABLE contact(
+    name TEXT PRIMARY KEY,
+    mission TEXT NOT NULL,
+    closed INTEGER NOT NULL,
+    blocks BLOB NOT NULL
+) STRICT;
+CREATE INDEX contact_closed ON contact(closed);
+CREATE TABLE latency(
+    item INTEGER PRIMARY KEY,
+    contact TEXT NOT NULL,
+    last_bit INTEGER NOT NULL,
+    block BLOB NOT NULL
+) STRICT;
+",
+];
 
 /// Opens the file for writing, makes it if it is missing, and migrates it if it is of an earlier
 /// version.
@@ -143,6 +171,18 @@ fn check(path: &Path, connection: &Connection) -> Result<(), CatalogueError> {
         .prepare("SELECT count(*) FROM sqlite_schema")
         .and_then(|mut all| all.query_row([], |row| row.get::<_, i64>(0)));
     all.map(drop).map_err(|error| CatalogueError::of(path, &error))
+}
+
+/// Whether the file has the tables of this release: one that is only read is not migrated.
+pub fn check_version(path: &Path, connection: &Connection) -> Result<(), CatalogueError> {
+    let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0));
+    let found: u32 = found.map_err(|error| CatalogueError::of(path, &error))?;
+    let (path, known) = (path.to_owned(), VERSION);
+    match found.cmp(&VERSION) {
+        core::cmp::Ordering::Less => Err(CatalogueError::Earlier { path, found, known }),
+        core::cmp::Ordering::Equal => Ok(()),
+        core::cmp::Ordering::Greater => Err(CatalogueError::Later { path, found, known }),
+    }
 }
 
 /// Opens the file for reading.

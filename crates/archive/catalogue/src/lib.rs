@@ -15,12 +15,21 @@
 
 mod filter;
 mod item;
+mod latency;
 mod listing;
 mod property;
+mod report;
 mod stac;
 
 pub use filter::{CompareOp, Filter, FilterError, Like, LikePart};
 pub use item::{Item, ItemFile, ItemForm, ItemState};
+pub use latency::{
+    AccountRow, BLOCKS_KEPT, BlockTimes, ConsumerTimes, ContactTimes, ItemTimes, LatencyElement,
+};
 pub use listing::{ItemListing, ItemOrder, ListDirection, ListPlace, OrderKey, order_value};
 pub use property::{Property, PropertyType, PropertyValue};
+pub use report::{
+    ElementFigures, FrameFigures, LatencyBudget, LatencyCause, LatencyCell, LatencyFigures,
+    LatencyMission, LatencyReport, LatencyReporter, WorstProduct,
+};
 pub use stac::stac_item;

@@ -31,6 +31,7 @@ mod probe;
 mod rate;
 mod rdr;
 mod replay;
+mod report;
 mod run;
 mod serve;
 mod signals;
@@ -124,6 +125,8 @@ pub enum Command {
     ///
     /// Plays it with its original timing or at any rate.
     Replay(replay::Replay),
+    /// Shows which products were on time in a week, and why not.
+    Report(report::ReportArguments),
     /// Runs a node: captures, sends and receives, as its file says.
     Run(run::RunNode),
     /// Keeps the accounts of customers who come for products.
@@ -200,6 +203,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Rdr(command) => rdr::run(command, out),
         Command::Emulate(command) => emulate::run(&command, out),
         Command::Replay(command) => replay::run(&command, out),
+        Command::Report(command) => report::run(&command, out),
         Command::Run(command) => run::run(&command),
         Command::Serve(command) => serve::run(&command, out),
         Command::Status(command) => status::run(&command, out),

@@ -53,6 +53,7 @@ const GROUPS: [Group; 7] = [
             "deliveries",
             "destination",
             "subscription",
+            "report",
             "pdr",
         ],
     },

@@ -1,5 +1,6 @@
 //! What a node receives: where it listens, its store, and the products that it makes.
 
+use crate::budget::BudgetEntry;
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::expedited::ExpeditedEntry;
 use crate::forwards::ForwardEntry;
@@ -41,6 +42,8 @@ pub struct CentreConfig {
     pub expedited: Vec<ExpeditedEntry>,
     /// Where products go.
     pub outlets: ProductOutlets,
+    /// By when.
+    pub budget: Vec<BudgetEntry>,
     /// Who gets packets as they arrive.
     pub live: Vec<Live>,
     /// What one peer may have under way.
@@ -133,6 +136,9 @@ impl CentreConfig {
         if self.expedited.len() > MAX_EXPEDITED {
             let count = self.expedited.len();
             return Err(ConfigError::many(config, "[[expedited]]", count, MAX_EXPEDITED));
+        }
+        if self.budget.len() > MAX_BUDGETS {
+            return Err(ConfigError::many(config, "[[budget]]", self.budget.len(), MAX_BUDGETS));
         }
         let mut products = BTreeSet::new();
         for entry in &self.product {
@@ -242,6 +248,8 @@ impl SessionLimits {
 const RETURN_RATE: Rate = Rate::from_mbps(5);
 /// Expedited data sets: each takes 8 MiB of every contact that goes on.
 const MAX_EXPEDITED: usize = 8;
+/// Budgets: 32 missions with each form of products.
+const MAX_BUDGETS: usize = 96;
 /// Networks that a node stands in; each costs two sockets.
 const MAX_LISTENS: usize = 8;
 /// The key of a `[[listen]]` that names who may connect there.

@@ -1,6 +1,7 @@
 //! The whole file of a node, and what its tables make of the node.
 
 use crate::blocks::{AllowEntry, BlocksEntry};
+use crate::budget::BudgetEntry;
 use crate::centre::{CentreConfig, Listen, SessionLimits, Store};
 use crate::channel::Channel;
 use crate::destination::{Destination, DestinationEntry};
@@ -77,6 +78,8 @@ pub(super) struct NodeFile {
     #[serde(default)]
     expedited: Vec<ExpeditedEntry>,
     #[serde(default)]
+    budget: Vec<BudgetEntry>,
+    #[serde(default)]
     live: Vec<Live>,
     serve: Option<ServeEntry>,
 }
@@ -115,6 +118,7 @@ pub(super) const TABLES: &[ConfigTable] = &[
     Products::TABLE,
     ProductEntry::TABLE,
     ExpeditedEntry::TABLE,
+    BudgetEntry::TABLE,
     Live::TABLE,
     ServeEntry::TABLE,
 ];
@@ -136,10 +140,10 @@ const FIRST: ConfigTable = ConfigTable {
 const SENDING: [&str; 9] =
     ["channel", "line", "path", "spool", "sync", "refill", "folder", "mirror", "stream"];
 /// Tables that say what is received, and need an address to listen on.
-const RECEIVING: [&str; 7] =
-    ["store", "session", "products", "product", "expedited", "live", "serve"];
+const RECEIVING: [&str; 8] =
+    ["store", "session", "products", "product", "expedited", "budget", "live", "serve"];
 /// Tables that say what is made of contacts, and need `[products]`.
-const MADE: [&str; 4] = ["product", "expedited", "live", "serve"];
+const MADE: [&str; 5] = ["product", "expedited", "budget", "live", "serve"];
 
 impl NodeFile {
     /// What the node does. `tables` are those that the file has.
@@ -321,6 +325,7 @@ impl NodeFile {
             product: self.product,
             expedited: self.expedited,
             outlets,
+            budget: self.budget,
             live: self.live,
             session: self.session,
             class: self.class,

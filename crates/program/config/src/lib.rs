@@ -27,6 +27,7 @@
 
 mod blocks;
 mod book;
+mod budget;
 mod centre;
 mod channel;
 mod channel_error;
@@ -64,6 +65,7 @@ mod ways;
 
 pub use blocks::{AllowEntries, AllowEntry, BlocksEntry, ClassNames, UserName};
 pub use book::{AddressBook, BookChangeError, BookPeer};
+pub use budget::{BudgetEntry, BudgetKind};
 pub use centre::{CentreConfig, Listen, SessionLimits, Store};
 pub use channel::{Channel, Compress, MissionRef};
 pub use destination::{Destination, DestinationEntry, DestinationPlace, PublishName, SinceName};

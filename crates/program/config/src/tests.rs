@@ -434,6 +434,22 @@ fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_f
 }
 
 #[test]
+fn a_budget_is_of_a_mission_and_a_form_or_refused_with_its_line() {
+    let table = "[[budget]]\nmission = \"aqua\"\nkind = \"expedited\"\nwithin = \"3 h\"\n";
+    let config = centre(&format!("{CENTRE}{table}"));
+    let budget = &config.budget[0];
+    assert_eq!(budget.kind.map(BudgetKind::name), Some("expedited"));
+    assert_eq!(budget.within, Duration::from_secs(10_800));
+    for (from, to, what) in [
+        ("expedited", "files", "`files` is not a form of products"),
+        ("3 h", "0 s", "a budget of no time is kept by nothing"),
+    ] {
+        let error = refused(&format!("{CENTRE}{}", table.replace(from, to)));
+        assert!(error.what().contains(what) && error.line().is_some(), "{error}");
+    }
+}
+
+#[test]
 fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
     let table = "[[mirror]]\nsource = \"logs\"\ninto = \"in/here\"\nexclude = [\"*.tmp\"]\ndelete \
                 = true\nlimit = \"3 Mbit/s\"\n";

@@ -31,6 +31,7 @@ mod shared;
 mod standby_teller;
 mod store_news;
 mod streams;
+mod ways;
 
 use crate::address_family::AddressFamily;
 use crate::adopted::{Adopted, ReloadPlan};

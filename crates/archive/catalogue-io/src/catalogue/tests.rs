@@ -5,10 +5,12 @@ use super::*;
 use crate::deliveries::DeliveryQuery;
 use crate::search::{ItemQuery, PageToken};
 use proptest::prelude::*;
-use skyhaul_catalogue::{Filter, ItemFile, ItemForm, ItemState};
+use skyhaul_catalogue::{
+    AccountRow, BlockTimes, ConsumerTimes, Filter, ItemFile, ItemForm, ItemState,
+};
 use skyhaul_dispatch::{
     DeliveryFailure, DeliveryInput, DeliveryOrder, DeliveryRules, DeliveryState, FailureKind,
-    Proof, VersionRule,
+    Notice, NoticeContent, Proof, VersionRule,
 };
 use skyhaul_units::Duration;
 
@@ -197,7 +199,7 @@ fn a_file_of_a_later_version_and_one_that_is_damaged_are_refused_with_what_to_do
     std::fs::copy(&path, &later).unwrap();
     Connection::open(&later).unwrap().pragma_update(None, "user_version", 9).unwrap();
     let error = Catalogue::open(&later).unwrap_err().to_string();
-    assert!(error.contains("has version 9, this program reads 1"), "{error}");
+    assert!(error.contains("has version 9, this program reads 2"), "{error}");
     let text = folder.path().join("text.db");
     std::fs::write(&text, "this is no database, but it is longer than a header is\n".repeat(40))
         .unwrap();
@@ -245,6 +247,122 @@ fn nothing_in_a_filter_is_taken_for_sql() {
         reader.search(&ItemQuery { filter: None, after: None, limit: 99 }).unwrap().items.len(),
         10
     );
+}
+
+fn block(second: u64) -> BlockTimes {
+    let [last_received, closed, taken, sent, arrived, whole, stored, sorted] =
+        std::array::from_fn(|step| at(second + step as u64));
+    BlockTimes { frames: 3, last_received, closed, taken, sent, arrived, whole, stored, sorted }
+}
+
+fn accounts(reader: &CatalogueReader) -> Vec<AccountRow> {
+    let mut rows = Vec::new();
+    reader.accounts(at(0), at(100_000), |row| rows.push(row.clone())).unwrap();
+    rows
+}
+
+#[test]
+fn the_account_of_a_product_has_its_way_and_the_first_time_at_each_consumer() {
+    let (_folder, catalogue) = fresh();
+    let published = catalogue.publish(item(1), vec![offer("a"), offer("b")], at(1)).unwrap();
+    catalogue.publish(item(2), Vec::new(), at(1)).unwrap();
+    let times = ItemTimes { contact: "c-1".to_owned(), last_bit: at(19), block: block(20) };
+    catalogue.keep_times("P1", 2, times.clone()).unwrap();
+    // What is there stays, and of what is not there nothing is kept.
+    let other = ItemTimes { contact: "c-2".to_owned(), ..times.clone() };
+    catalogue.keep_times("P1", 2, other.clone()).unwrap();
+    catalogue.keep_times("P1", 9, other).unwrap();
+    let (rules, reader) = (DeliveryRules::default(), catalogue.reader().unwrap());
+    let mut delivery = Delivery::offered(at(1));
+    for (second, input) in [
+        (2_000, DeliveryInput::Begin),
+        (2_001, DeliveryInput::Placed(Proof::Digest)),
+        (2_002, DeliveryInput::Recorded),
+        (2_003, DeliveryInput::Ordered(DeliveryOrder::Again)),
+        (2_004, DeliveryInput::Begin),
+        (2_005, DeliveryInput::Placed(Proof::Digest)),
+        (2_006, DeliveryInput::Recorded),
+    ] {
+        delivery.handle(at(second), input, &rules);
+        catalogue.save(published.deliveries[0], delivery.clone()).unwrap();
+    }
+    let rows = accounts(&reader);
+    let consumers: Vec<_> =
+        rows.iter().map(|row| (row.name.as_str(), row.consumer.clone())).collect();
+    let consumer = |name: &str, handed| ConsumerTimes {
+        name: name.to_owned(),
+        handed,
+        accepted: None,
+        is_given_up: false,
+    };
+    assert_eq!(
+        consumers,
+        [
+            ("P1", Some(consumer("a", Some(at(2_002))))),
+            ("P1", Some(consumer("b", None))),
+            ("P2", None),
+        ]
+    );
+    assert_eq!(rows[0].times, Some(times));
+    assert_eq!((rows[0].observed, rows[0].published), (item(1).end, item(1).published));
+    assert_eq!((rows[2].times.as_ref(), rows[2].stations.len()), (None, 2));
+    delivery.state = DeliveryState::Recorded;
+    let answer = NoticeContent::Accepted;
+    delivery.handle(at(2_007), DeliveryInput::Noticed(Notice { sequence: None, answer }), &rules);
+    catalogue.save(published.deliveries[0], delivery).unwrap();
+    assert_eq!(accounts(&reader)[0].acceptance(), Some(5_000_000));
+    let total: i64 = rows[0].elements().iter().map(|(_, took)| took).sum();
+    assert_eq!(Some(total), rows[0].total());
+}
+
+#[test]
+fn the_way_of_a_contact_is_kept_for_products_that_are_made_later_and_forgotten_in_time() {
+    let (_folder, catalogue) = fresh();
+    let mut times = ContactTimes::new("aqua");
+    (0..5).for_each(|number| times.push(block(number * 10)));
+    catalogue.keep_contact("c-1", at(50), times.clone()).unwrap();
+    let reader = catalogue.reader().unwrap();
+    assert_eq!(reader.contact("c-1").unwrap(), Some(times.clone()));
+    assert_eq!(reader.contact("c-2").unwrap(), None);
+    let mut seen = 0;
+    reader.contacts(at(50), at(51), |contact| seen += contact.blocks().len()).unwrap();
+    reader.contacts(at(51), at(99), |contact| seen += contact.blocks().len()).unwrap();
+    assert_eq!(seen, 5);
+    let later = at(50) + Duration::from_secs(101 * 86_400);
+    catalogue.keep_contact("c-2", later, times).unwrap();
+    assert_eq!(reader.contact("c-1").unwrap(), None);
+}
+
+#[test]
+fn a_file_of_the_first_version_is_taken_over_with_the_times_that_its_events_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalogue.db");
+    let former = Connection::open(&path).unwrap();
+    former.execute_batch(schema::FIRST).unwrap();
+    former.pragma_update(None, "user_version", 1).unwrap();
+    former
+        .execute_batch(
+            "INSERT INTO item VALUES(1,'P',1,'session','aqua','modis','aqua-modis',',s,',',1,',\
+             NULL,NULL,5000000,1,0,1,'present');\
+             INSERT INTO destination(id, name, sequence) VALUES(1,'a',1);\
+             INSERT INTO subscription VALUES(1,'a');\
+             INSERT INTO delivery VALUES(1,1,1,1,1,5,9000000,1,0,NULL,NULL,NULL,NULL,4,NULL);\
+             INSERT INTO event(at, delivery, what, text) VALUES(7000000,1,'placed',''),\
+             (8000000,1,'recorded',''),(9000000,1,'accepted','');",
+        )
+        .unwrap();
+    let early = CatalogueReader::open(&path).unwrap();
+    let error = early.accounts(at(0), at(1), |_| {}).unwrap_err().to_string();
+    assert!(error.contains("has version 1, this program reads 2; start the node once"), "{error}");
+    drop((former, early));
+    let catalogue = Catalogue::open(&path).unwrap();
+    let mut rows = Vec::new();
+    let all = (Utc::from_micros(0), Utc::from_micros(i64::MAX));
+    catalogue.reader().unwrap().accounts(all.0, all.1, |row| rows.push(row.clone())).unwrap();
+    let consumer = rows[0].consumer.as_ref().unwrap();
+    let wanted = [8_000_000, 9_000_000].map(|micros| Some(Utc::from_micros(micros)));
+    assert_eq!([consumer.handed, consumer.accepted], wanted);
+    assert!(!path.with_extension("version-1").exists());
 }
 
 /// The words of filters that take some of the items.

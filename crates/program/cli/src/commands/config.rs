@@ -10,7 +10,7 @@ use guests::{
     write_folders, write_forwards, write_mirrors, write_peer, write_rules, write_streams,
 };
 use skyhaul_config::{
-    BlocksEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name, NodeConfig,
+    BlocksEntry, BudgetEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name, NodeConfig,
     PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow, Products,
     Refill, ServeEntry, SettleName, StationConfig, SubscriptionEntry,
 };
@@ -357,6 +357,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         product,
         expedited,
         outlets,
+        budget,
         live,
         session,
         class: _,
@@ -393,6 +394,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  expedited  {of} every {} of a contact{kind}", spoken(entry.slice))?;
     }
     write_outlets(outlets, out)?;
+    budget.iter().try_for_each(|budget| write_budget(budget, out))?;
     live.iter().try_for_each(|live| write_live(live, out))?;
     writeln!(
         out,
@@ -415,6 +417,16 @@ fn write_outlets(outlets: &ProductOutlets, out: &mut dyn Write) -> io::Result<()
         writeln!(out, "  subscribes products{which} to {to}, as {name}")?;
     }
     Ok(())
+}
+
+fn write_budget(budget: &BudgetEntry, out: &mut dyn Write) -> io::Result<()> {
+    let kind = budget.kind.map_or_else(String::new, |kind| format!("{} ", kind.name()));
+    let of = budget.mission.as_ref().map_or_else(String::new, |mission| format!(" of {mission}"));
+    writeln!(
+        out,
+        "  budget     {kind}products{of}: {} after their last packet",
+        spoken(budget.within)
+    )
 }
 
 fn write_products(

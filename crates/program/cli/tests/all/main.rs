@@ -50,6 +50,7 @@ mod readers;
 mod readme;
 mod relay;
 mod replay;
+mod report;
 mod rtp;
 mod select;
 mod serve;

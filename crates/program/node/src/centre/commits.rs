@@ -1,5 +1,6 @@
 //! When records of contacts became durable, remembered until Level-0 reads them.
 
+use super::ways::ContactWays;
 use skyhaul_store::{Seq, StationName};
 use skyhaul_units::{FlowId, Utc};
 use std::collections::VecDeque;
@@ -9,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct CommitTimes {
     commits: Mutex<VecDeque<CommitTime>>,
+    /// The way of the blocks that were read.
+    pub ways: ContactWays,
 }
 
 /// The store has the flow's records below `next` since `at`.

@@ -1,11 +1,11 @@
 //! Processing of one contact, from its blocks to its products.
 
 mod products;
+mod way;
 
 pub use products::{ContactProducts, ProductAttempt};
 
 use super::assembly::{ContactKey, ContactSummary, Version};
-use super::board::FrameStage;
 use super::delivered::ReadBlock;
 use super::gaps::ContactWatch;
 use super::live::{LiveContact, Receivers};
@@ -30,6 +30,7 @@ use skyhaul_records::payload::{BlockHead, PayloadError, split_taken};
 use skyhaul_records::{Close, Open, Record as Entry, RecordReader, ends_contact};
 use skyhaul_store::{ContactReader, FlowStatus, LogRecord, Seq, StationName};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
+use way::{Unread, Way};
 
 /// The effect of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,8 +201,31 @@ impl Processing {
             let is_over = ends_contact(&records);
             return Ok(if is_over { BlockEffect::Closed } else { BlockEffect::More });
         }
-        let (mut reader, mut records) = (RecordReader::new(), &records[..]);
-        let mut frames = Vec::new();
+        let read = self.entries(&records, durable, shared)?;
+        if let Ok(frames) = &read {
+            let way = Way { frames, head: &head, taken, stamps, durable, processed: clock.utc() };
+            way.record(&self.shown.name(), shared);
+        }
+        // After the way of the block is noted: their account is taken from it.
+        self.offer_expedited(shared)?;
+        if let Err(unread) = read {
+            return Ok(BlockEffect::Unreadable(unread.sentence(record.seq)));
+        }
+        self.watch.block(record.seq, shared);
+        self.account_kept_back(&head);
+        self.note_delivered(record.seq, durable.map(|_| shared.now()), shared);
+        Ok(if self.close.is_some() { BlockEffect::Closed } else { BlockEffect::More })
+    }
+
+    /// Takes the records of a block, which is durable since then. Returns when each of its frames
+    /// was received; the inner error is a contact that cannot be read.
+    fn entries(
+        &mut self,
+        mut records: &[u8],
+        durable: Option<Utc>,
+        shared: &CentreShared,
+    ) -> Result<Result<Vec<Utc>, Unread>, String> {
+        let (mut reader, mut frames) = (RecordReader::new(), Vec::new());
         loop {
             match reader.read(&mut records) {
                 Ok(Some(Entry::Frame(frame))) => {
@@ -210,27 +234,27 @@ impl Processing {
                     if let Some(live) = self.live.as_mut().filter(|_| durable.is_some()) {
                         live.frame(&frame);
                     }
-                    self.frame(&frame, shared)?;
+                    self.frame(&frame)?;
                 }
                 Ok(Some(entry)) => {
                     if let Err(reason) = self.entry(entry, shared)? {
-                        return Ok(BlockEffect::Unreadable(reason));
+                        return Ok(Err(Unread::Entry(reason)));
                     }
                 }
-                Ok(None) => break,
-                Err(error) => {
-                    return Ok(BlockEffect::Unreadable(format!("block {}: {error}", record.seq)));
-                }
+                Ok(None) => return Ok(Ok(frames)),
+                Err(error) => return Ok(Err(Unread::Record(error.to_string()))),
             }
         }
-        self.watch.block(record.seq, shared);
-        self.account_kept_back(&head);
-        self.note_delivered(record.seq, durable.map(|_| shared.now()), shared);
-        if let Some(durable) = durable {
-            let way = Way { frames, head: &head, taken, stamps, durable, processed: clock.utc() };
-            way.record(shared);
+    }
+
+    /// Offers the expedited data sets that were published since the last call.
+    fn offer_expedited(&mut self, shared: &CentreShared) -> Result<(), String> {
+        let early = self.products.expedited();
+        if !early.is_empty() {
+            shared.offer(&early)?;
+            self.shown.expedited += early.len() as u64;
         }
-        Ok(if self.close.is_some() { BlockEffect::Closed } else { BlockEffect::More })
+        Ok(())
     }
 
     /// Looks at where the contact came through, once.
@@ -287,6 +311,7 @@ impl Processing {
         let ending = ContactClose { closed: close.closed, created, uniqueness };
         let products = self.products.finish(ending)?;
         shared.offer(&products)?;
+        shared.keep_way(&self.shown.name(), close.closed)?;
         self.watch.close(&products, shared).map_err(|error| error.to_string())?;
         self.shown.expedited += expedited(&products).count() as u64;
         if let Some(product) = products.first() {
@@ -380,7 +405,7 @@ impl Processing {
         })
     }
 
-    fn frame(&mut self, frame: &CapturedFrame, shared: &CentreShared) -> Result<(), String> {
+    fn frame(&mut self, frame: &CapturedFrame) -> Result<(), String> {
         self.watch.frame(frame);
         let (corrected, uncorrectable) = frame.quality.corrected.codewords();
         self.shown.reception.corrected_codewords += u64::from(corrected);
@@ -394,13 +419,7 @@ impl Processing {
         } else {
             self.shown.reception.set_aside += 1;
         }
-        self.products.frame(frame)?;
-        let early = self.products.expedited();
-        if !early.is_empty() {
-            shared.offer(&early)?;
-            self.shown.expedited += early.len() as u64;
-        }
-        Ok(())
+        self.products.frame(frame)
     }
 
     /// Takes a record that is not a frame; the inner error is a contact that cannot be read.
@@ -452,6 +471,7 @@ impl Processing {
             Err(error) => return Ok(Err(format!("its mission cannot be read: {error}"))),
         };
         self.shown.mission = mission.name().to_owned();
+        shared.commits.ways.begin(&self.shown.name(), mission.name());
         self.shown.reception.margin = LinkMargin::new(&mission);
         self.shown.channel = open.channel.clone();
         self.shown.opened = Some(open.opened.to_string());
@@ -507,38 +527,6 @@ impl Processing {
 /// The seconds after the end of a contact that may stand in the names of its products: enough for
 /// 480 contacts that end in one second.
 const NAMING_SECONDS: u64 = 60;
-
-/// The times at which a block's frames passed each stage.
-struct Way<'a> {
-    frames: Vec<Utc>,
-    head: &'a BlockHead,
-    taken: Utc,
-    stamps: Stamps,
-    durable: Utc,
-    processed: Utc,
-}
-
-impl Way<'_> {
-    fn record(&self, shared: &CentreShared) {
-        let count = self.frames.len() as u64;
-        for received in &self.frames {
-            shared.board.latency(FrameStage::Capture, self.head.closed.since(*received), 1);
-            shared.board.latency(FrameStage::Total, self.durable.since(*received), 1);
-        }
-        let Stamps { sent, last_original, delivered, .. } = self.stamps;
-        let stages = [
-            (FrameStage::Spool, self.head.closed, self.taken),
-            (FrameStage::Queue, self.taken, sent),
-            (FrameStage::Line, sent, last_original),
-            (FrameStage::Repair, last_original, delivered),
-            (FrameStage::Store, delivered, self.durable),
-            (FrameStage::Level0, self.durable, self.processed),
-        ];
-        for (stage, from, to) in stages {
-            shared.board.latency(stage, to.since(from), count);
-        }
-    }
-}
 
 /// The frames that the station counted and that are not here.
 fn unaccounted(close: &Close, shown: &ContactReceived) -> i64 {

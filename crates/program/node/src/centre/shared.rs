@@ -149,8 +149,26 @@ impl CentreShared {
         let now = self.clock.utc();
         let mut published = products.iter().filter(|product| product.is_published());
         published
-            .try_for_each(|product| self.deliveries.offer(product, now))
+            .try_for_each(|product| {
+                self.deliveries.offer(product, now)?;
+                let kept = |contact: &str| self.deliveries.contact_times(contact);
+                match self.commits.ways.of(product, kept) {
+                    Some(times) => self.deliveries.keep_times(product, times),
+                    None => Ok(()),
+                }
+            })
             .map_err(|error| error.to_string())
+    }
+
+    /// Keeps the way of the blocks of a contact whose products are published, for products that are
+    /// made later.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn keep_way(&self, contact: &str, closed: Utc) -> Result<(), String> {
+        let Some(times) = self.commits.ways.end(contact) else { return Ok(()) };
+        let kept = self.deliveries.keep_contact(contact, closed, times);
+        kept.map_err(|error| error.to_string())
     }
 
     /// Makes the store keep the contacts that products are still to be made of.

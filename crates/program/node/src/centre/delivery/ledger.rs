@@ -3,7 +3,7 @@
 
 use super::product::{item_of, stem_of};
 use crate::status::{DeliveryStatus, DestinationTrial};
-use skyhaul_catalogue::{Item, ItemForm};
+use skyhaul_catalogue::{ContactTimes, Item, ItemForm, ItemTimes};
 use skyhaul_catalogue_io::{
     Catalogue, CatalogueError, CatalogueReader, DeliveryOffer, DeliveryQuery, DeliveryRow, ItemRow,
 };
@@ -90,6 +90,34 @@ impl DeliveryLedger {
     /// See [`CatalogueError`]: offer it again.
     pub fn offer(&self, product: &Product, now: Utc) -> Result<(), CatalogueError> {
         item_of(product, now).map_or(Ok(()), |item| self.add(item, now))
+    }
+
+    /// Keeps the way of the last packet of a published product.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn keep_times(&self, product: &Product, times: ItemTimes) -> Result<(), CatalogueError> {
+        let item = item_of(product, Utc::default());
+        item.map_or(Ok(()), |item| self.catalogue.keep_times(&item.name, item.version, times))
+    }
+
+    /// Keeps the way of the blocks of a contact that ended.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn keep_contact(
+        &self,
+        name: &str,
+        closed: Utc,
+        times: ContactTimes,
+    ) -> Result<(), CatalogueError> {
+        self.catalogue.keep_contact(name, closed, times)
+    }
+
+    /// The way of the blocks of a contact that ended; none where it cannot be read: its products
+    /// then have no account.
+    pub fn contact_times(&self, name: &str) -> Option<ContactTimes> {
+        lock(&self.reader).contact(name).ok().flatten()
     }
 
     fn add(&self, item: Item, now: Utc) -> Result<(), CatalogueError> {
