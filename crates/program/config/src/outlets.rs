@@ -10,9 +10,7 @@ use crate::product_terms::{
 use crate::subscription::{self, SubscriptionEntry};
 use skyhaul_dispatch::sips::{self, Terms};
 use skyhaul_dispatch::{ChecksumKind, DeliveryRules, QueueLane, RetryRules, cnm};
-use skyhaul_remote::{
-    DeliveryPace, PublishWay, RemoteAccess, RemotePlace, RemoteServer, S3Access,
-};
+use skyhaul_remote::{DeliveryPace, PublishWay, RemoteAccess, RemotePlace, RemoteServer, S3Access};
 use skyhaul_units::Duration;
 use std::path::Path;
 use std::sync::Arc;

@@ -284,7 +284,7 @@ fn the_account_of_a_product_has_its_way_and_the_first_time_at_each_consumer() {
         (2_006, DeliveryInput::Recorded),
     ] {
         delivery.handle(at(second), input, &rules);
-        catalogue.save(published.deliveries[0], delivery.clone()).unwrap();
+        catalogue.save(published.deliveries[0].1, delivery.clone()).unwrap();
     }
     let rows = accounts(&reader);
     let consumers: Vec<_> =
@@ -309,7 +309,7 @@ fn the_account_of_a_product_has_its_way_and_the_first_time_at_each_consumer() {
     delivery.state = DeliveryState::Recorded;
     let answer = NoticeContent::Accepted;
     delivery.handle(at(2_007), DeliveryInput::Noticed(Notice { sequence: None, answer }), &rules);
-    catalogue.save(published.deliveries[0], delivery).unwrap();
+    catalogue.save(published.deliveries[0].1, delivery).unwrap();
     assert_eq!(accounts(&reader)[0].acceptance(), Some(5_000_000));
     let total: i64 = rows[0].elements().iter().map(|(_, took)| took).sum();
     assert_eq!(Some(total), rows[0].total());

@@ -41,6 +41,7 @@ fn sips_text() -> String {
         node_name: None,
         data_version: "001".to_owned(),
         file_type: "SCIENCE".parse().unwrap(),
+        metadata_type: sips_writer::FileType::METADATA,
     };
     String::from_utf8(sips_writer::write_record(&record(), &terms).unwrap()).unwrap()
 }

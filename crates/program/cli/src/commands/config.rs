@@ -10,8 +10,8 @@ use guests::{
     write_folders, write_forwards, write_mirrors, write_peer, write_rules, write_streams,
 };
 use skyhaul_config::{
-    BlocksEntry, BudgetEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name, NodeConfig,
-    PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow, Products,
+    BlocksEntry, BudgetEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name,
+    NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow, Products,
     Refill, ServeEntry, SettleName, StationConfig, SubscriptionEntry,
 };
 use skyhaul_exit::{Exit, Failure};

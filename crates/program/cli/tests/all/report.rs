@@ -17,8 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const ALL: [&str; 4] = ["--from", "2000-01-01", "--to", "2100-01-01"];
-const TABLES: &str =
-    "[[expedited]]\nslice = \"1 s\"\n[[destination]]\nname = \"archive\"\nto = \
+const TABLES: &str = "[[expedited]]\nslice = \"1 s\"\n[[destination]]\nname = \"archive\"\nto = \
      \"folder:out\"\n[[subscription]]\nof = \"products\"\nname = \"all\"\nrecord = \
      \"sips\"\nanswer = { within = \"7 d\" }\n[[budget]]\nwithin = \"40000 d\"\n";
 

@@ -83,10 +83,7 @@ fn a_cloud_message_names_its_files_by_the_address_of_the_place_without_its_user(
     assert_eq!(address(server, "key = \"k\"\n", ""), "sftp://podaac.example.org:2222/in/x");
     let store = address("s3://bucket/level0", "profile_file = \"p\"\n", "sub");
     assert_eq!(store, "s3://bucket/level0/sub");
-    assert_eq!(
-        address("folder:out", "directory = \"s3://theirs/in\"\n", ""),
-        "s3://theirs/in"
-    );
+    assert_eq!(address("folder:out", "directory = \"s3://theirs/in\"\n", ""), "s3://theirs/in");
 }
 
 #[test]
