@@ -91,6 +91,7 @@ fn terms(subscription: &ProductSubscription) -> String {
             RecordForm::None => "without a record",
             RecordForm::Sips => "with a sips record",
             RecordForm::Edos => "with an edos record",
+            RecordForm::Cnm => "with a cloud notification message",
         }
         .to_owned(),
     );
