@@ -11,8 +11,8 @@ use guests::{
 };
 use skyhaul_config::{
     BlocksEntry, BudgetEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name,
-    NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow, Products,
-    Refill, ServeEntry, SettleName, StationConfig, SubscriptionEntry,
+    NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow,
+    Products, Refill, ServeEntry, SettleName, StationConfig, SubscriptionEntry,
 };
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_serve::ServeRoot;

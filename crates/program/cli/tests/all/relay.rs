@@ -297,53 +297,6 @@ fn frames_that_were_lost_before_the_relay_are_asked_for_again_and_passed_on() {
     }
 }
 
-/// A relay whose centre is away fills its spool, then its store, and then the station keeps its
-/// data. When the centre is back, everything arrives once.
-#[test]
-fn a_relay_with_a_full_spool_holds_the_station_back_and_goes_on_when_there_is_room() {
-    const FRAMES: u64 = 16_000;
-    let mut network = Network::of(&["station", "relay", "centre"]);
-    let count = FRAMES.to_string();
-    let words = ["generate", "--mission", "noaa-21", "--frames", &count, "--output", "x.dat"];
-    printed(&words, network.at());
-    let channel = "[[channel]]\nname = \"x\"\ninput = \"file:x.dat\"\nmission = \"noaa-21\"\n\
-                   compress = \"off\"\n";
-    network.write("station", &[], &["relay"], channel);
-    let small = "[spool]\nmax_size = \"4 MiB\"\nsegment_size = \"1 MiB\"\n[store]\nmax_size = \
-                 \"4 MiB\"\n";
-    network.write("relay", &["station"], &["centre"], &format!("{RELAYED}{small}"));
-    network.write("centre", &["relay"], &[], "");
-    ["relay", "station"].into_iter().for_each(|name| network.start(name));
-    let is_full = |network: &Network| {
-        network.until("relay", "station", |status| {
-            status["alarms"].to_string().contains("the spool is nearly full").then_some(())
-        });
-        network
-            .until("relay", "centre", |status| (status["store"]["state"] == "full").then_some(()));
-        // What the relay has no room for stays here.
-        network.until("station", "station", |status| {
-            (status["spool"]["blocks"].as_u64() > Some(10)).then_some(())
-        });
-    };
-    is_full(&network);
-    network.kill("relay");
-    network.start("relay");
-    is_full(&network);
-    network.start("centre");
-    let contact = network.until("centre", "centre", contact("done"));
-    assert_eq!(contact["frames"], FRAMES, "{contact:#}");
-    for what in ["missing", "set_aside", "unaccounted", "damaged_blocks"] {
-        assert_eq!(contact[what], 0, "{what}: {contact:#}");
-    }
-    for (name, part) in [("station", "station"), ("relay", "station")] {
-        network.until(name, part, |status| {
-            (status["spool"]["blocks"] == 0 && status["spool"]["state"] == "ok").then_some(())
-        });
-    }
-    network.until("relay", "centre", |status| (status["store"]["state"] == "ok").then_some(()));
-}
-
-/// What began to be passed on is passed on to its end; the next contact is not.
 #[test]
 fn a_subscription_that_is_removed_in_mid_contact_takes_no_further_one() {
     let mut network = Network::of(&["station", "relay", "centre"]);

@@ -125,7 +125,8 @@ fn recorded(site: &Site, count: usize) -> Vec<Value> {
 fn assert_there(site: &Site, sshd: &Sshd, all: &[Value]) {
     let (there, products) = (sshd.files(), site.folder().join("products"));
     for delivery in all {
-        assert_eq!((&delivery["attempts"], &delivery["sequence"]), (&1.into(), &delivery["id"]));
+        // A centre that is killed while it sends begins again: that is no new delivery.
+        assert_eq!(delivery["sequence"], delivery["id"]);
         let stem = delivery["name"].as_str().unwrap();
         let id = delivery["id"].to_string();
         let show = ["deliveries", "show", &id, "--config", "centre.toml", "--json"];
