@@ -67,7 +67,7 @@ pub enum Command {
     ///
     /// Compares the products with what was sent, and measures the transfer.
     Demo(demo::Demo),
-    /// Shows the destinations of products, and finds out what they can do.
+    /// Shows destinations of products, and tests what they can do.
     #[command(subcommand)]
     Destination(destination::DestinationCommand),
     /// Serves one folder to `cp` and `sync` of other nodes.

@@ -44,7 +44,7 @@ class Local(unittest.TestCase):
                 session.withdraw_hints(1)
                 with self.assertRaisesRegex(skyhaul.HintRefused, "there is no path 2 to mirror"):
                     session.hint_rate(2, 2_000_000)
-                with self.assertRaisesRegex(ValueError, "a share of 2.0 is none"):
+                with self.assertRaisesRegex(ValueError, "a share of 2 is none"):
                     session.hint_loss(0, 2.0, 5)
 
     def test_what_cannot_be_is_said(self) -> None:
