@@ -139,7 +139,7 @@ pub enum Command {
     /// Each frame arrives in time, or an invalid frame takes its place. `skyhaul stream serve` is
     /// the far end.
     Stream(Box<stream::StreamCommand>),
-    /// Says what a subscription takes of earlier products, and delivers them.
+    /// Says what a subscription takes, and delivers earlier products.
     #[command(subcommand)]
     Subscription(subscription::SubscriptionCommand),
     /// Mirrors a local folder to a far node, once or continuously.
