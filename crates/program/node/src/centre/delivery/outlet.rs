@@ -163,7 +163,7 @@ impl Outlet {
         found
     }
 
-    /// Whether notices are looked for now: by one thread at a time, and where there may be some.
+    /// Whether it is time to look for notices: by one thread at a time, where there may be some.
     pub fn looks(&self) -> bool {
         let has_record = |one: &ProductSubscription| one.record() != RecordForm::None;
         let (now, mut state) = (self.clock.now(), self.state());
