@@ -153,7 +153,7 @@ impl DeliveryLedger {
     /// Has the threads of their destinations look at deliveries that have begun.
     fn tell_all(&self, begun: &[(String, u64)]) {
         for (destination, id) in begun {
-            self.tell(destination, std::iter::once(*id));
+            self.look_again(destination, *id);
         }
     }
 
@@ -174,7 +174,7 @@ impl DeliveryLedger {
 
     /// Has a destination's threads look at a delivery.
     pub fn look_again(&self, destination: &str, id: u64) {
-        self.tell(destination, std::iter::once(id));
+        lock(&self.changed).entry(destination.to_owned()).or_default().insert(id);
     }
 
     /// Whether a destination's threads should look at a delivery: an operator changed it.
@@ -216,10 +216,6 @@ impl DeliveryLedger {
         }
     }
 
-    fn tell(&self, destination: &str, ids: impl Iterator<Item = u64>) {
-        lock(&self.changed).entry(destination.to_owned()).or_default().extend(ids);
-    }
-
     /// The deliveries that a destination's threads should look at, and those only; one that `waits`
     /// says so of stays for a later look.
     pub fn changed(&self, destination: &str, waits: impl Fn(u64) -> bool) -> BTreeSet<u64> {
@@ -257,7 +253,7 @@ impl DeliveryLedger {
         }
         drop(one);
         if is_order || row.delivery.state.is_settled() {
-            self.tell(&row.destination, std::iter::once(id));
+            self.look_again(&row.destination, id);
         }
         Ok(Some((row, output)))
     }

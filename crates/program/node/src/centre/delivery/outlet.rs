@@ -210,17 +210,17 @@ impl Outlet {
             Some(_) => skyhaul_remote::open(place, &self.access, Some(&trial.found)),
         }
     }
+}
 
-    /// Checks that a folder is there: where it lacks, a disk may not be mounted.
-    pub fn check_folder(&self) -> Result<(), DeliveryFailure> {
-        match self.destination.folder() {
-            Some(dir) if !dir.is_dir() => {
-                let what = "the folder is missing; mount or create it, no data is lost";
-                let sentence = format!("{}: {what}", dir.display());
-                Err(DeliveryFailure::new(FailureKind::Line, sentence))
-            }
-            _ => Ok(()),
+/// Checks that a folder is there: where it lacks, a disk may not be mounted.
+pub fn check_folder(outlet: &Outlet) -> Result<(), DeliveryFailure> {
+    match outlet.destination.folder() {
+        Some(dir) if !dir.is_dir() => {
+            let what = "the folder is missing; mount or create it, no data is lost";
+            let sentence = format!("{}: {what}", dir.display());
+            Err(DeliveryFailure::new(FailureKind::Line, sentence))
         }
+        _ => Ok(()),
     }
 }
 

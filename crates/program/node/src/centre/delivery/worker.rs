@@ -1,7 +1,7 @@
 //! A thread of one destination: begins its deliveries in their order, and reads its notices. A
 //! destination whose folder hangs holds up no other.
 
-use super::outlet::{Outlet, spread};
+use super::outlet::{Outlet, check_folder, spread};
 use super::product::stem_of;
 use skyhaul_catalogue::Item;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow, ItemRow};
@@ -207,7 +207,7 @@ impl OutletWorker {
 
     /// The connection to the place.
     pub(super) fn sink(&mut self) -> Result<&mut dyn RemoteSink, DeliveryFailure> {
-        self.outlet.check_folder()?;
+        check_folder(&self.outlet)?;
         if self.sink.is_none() {
             self.sink = Some(self.outlet.open()?);
         }
