@@ -11,7 +11,8 @@
 # make bench   wall-clock figures of the hot paths on this machine
 # make bench-net    goodput and processor time of the transport on this machine, beside iperf3, UDT and SRT if installed
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
-# make bench-serve    goodput of the server of products to 64 clients over loopback, and beside 2,000 slow readers (needs curl, openssl)
+# make bench-serve    goodput of the server of products to 64 clients over loopback, and beside
+#                 2,000 slow readers (needs curl, openssl)
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
 #                 writes docs/explanation/published.md and its pictures
 # make compare-apps    files over an emulated line, beside scp, rsync, rclone, aria2c and lftp (needs root)
@@ -28,7 +29,8 @@ SESSION_SEEDS = 10000
 KILLS = 200
 
 .PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net \
-	bench-steady bench-stream bench-rtp bench-serve compare compare-apps fuzz fuzz-long wheel setup build
+	bench-steady bench-stream bench-rtp bench-serve compare compare-apps fuzz fuzz-long wheel \
+	setup build
 .DEFAULT_GOAL = build
 
 setup:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Goodput of the server of products over loopback, with TLS and without, and what slow readers cost.
+"""Goodput of the server of products over loopback, with TLS and without; the cost of slow readers.
 
-Run with the built program's path. A node makes products of a simulated downlink and serves them. BENCH_CLIENTS (64) copies of curl
-take the largest file again and again for BENCH_SECONDS (20): printed are the goodput of all of them together, the least, median and
-greatest share of a client, and the processor time of the node. Then BENCH_SLOW (2000) clients read 1 kB a second each, without TLS,
-while another one takes a whole file again and again: printed are its times with the slow ones and without them, and the node's memory.
-Ends with 1 where a file is not the one that was published.
+Run with the built program's path. A node makes products of a simulated downlink and serves them.
+BENCH_CLIENTS (64) copies of curl take the largest file again and again for BENCH_SECONDS (20):
+printed are the goodput of all of them together, the least, median and greatest share of a client,
+and the processor time of the node. Then BENCH_SLOW (2000) clients read 1 kB a second each, without
+TLS, while another one takes a whole file again and again: printed are its times with the slow ones
+and without them, and the node's memory. Ends with 1 where a file is not the one that was
+published.
 """
 
 import hashlib
@@ -34,11 +36,15 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def run(folder, *arguments):
-    return subprocess.run([skyhaul, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+    command = [skyhaul, *arguments]
+    return subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def status(folder):
-    answer = subprocess.run([skyhaul, "status", "--config", "centre.toml", "--json"], cwd=folder, capture_output=True, text=True)
+    command = [skyhaul, "status", "--config", "centre.toml", "--json"]
+    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     return json.loads(answer.stdout) if answer.returncode == 0 else {}
 
 
@@ -94,12 +100,14 @@ def stop(process):
 
 
 def largest(folder):
-    file = max((path for path in pathlib.Path(folder, "products").iterdir() if path.is_file()), key=lambda path: path.stat().st_size)
+    file = max((path for path in pathlib.Path(folder, "products").iterdir() if path.is_file()),
+               key=lambda path: path.stat().st_size)
     return file, file.stat().st_size, hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def address_of(base, file, headers):
-    found = subprocess.run(["curl", "-sk", *headers, f"{base}/stac/search?limit=1000"], capture_output=True, check=True).stdout
+    command = ["curl", "-sk", *headers, f"{base}/stac/search?limit=1000"]
+    found = subprocess.run(command, capture_output=True, check=True).stdout
     for item in json.loads(found)["features"]:
         if file.name in item["assets"]:
             return f"{base}/products/{item['id']}/{file.name}"
@@ -118,7 +126,9 @@ def goodput(folder, name, serve, scheme, headers):
     def client(nth):
         # One connection for many answers, as a mirror has it.
         while time.monotonic() < end:
-            done = subprocess.run(["curl", "-sk", *headers, "-w", "%{size_download}\n", *(["-o", "/dev/null", url] * 8)], capture_output=True, text=True)
+            command = ["curl", "-sk", *headers, "-w", "%{size_download}\n"]
+            command += ["-o", "/dev/null", url] * 8
+            done = subprocess.run(command, capture_output=True, text=True)
             counts[nth] += sum(int(count) for count in done.stdout.split())
 
     began = time.monotonic()
@@ -128,8 +138,9 @@ def goodput(folder, name, serve, scheme, headers):
     took, spent = time.monotonic() - began, cpu(process.pid) - before
     rate = sum(counts) * 8 / took / 1e9
     shares = sorted(count * CLIENTS / max(sum(counts), 1) for count in counts)
-    print(f"{name}: {rate:.2f} Gbit/s to {CLIENTS} clients; file of {size / 1e6:.0f} MB; shares {shares[0]:.2f} / {statistics.median(shares):.2f} / "
-          f"{shares[-1]:.2f} of the mean; node {spent / took * 100:.0f} % of a core, {memory(process.pid):.0f} MB")
+    print(f"{name}: {rate:.2f} Gbit/s to {CLIENTS} clients; file of {size / 1e6:.0f} MB; "
+          f"shares {shares[0]:.2f} / {statistics.median(shares):.2f} / {shares[-1]:.2f} of the "
+          f"mean; node {spent / took * 100:.0f} % of a core, {memory(process.pid):.0f} MB")
     stop(process)
 
 
@@ -143,7 +154,9 @@ def timed(url, count):
 
 
 def slow(folder):
-    process, address = node(folder, f'[serve]\nbind = "127.0.0.1:0"\nconnections = {SLOW + 100}\nconnections_per_address = {SLOW + 100}\n')
+    most = SLOW + 100
+    table = f'[serve]\nbind = "127.0.0.1:0"\nconnections = {most}\n'
+    process, address = node(folder, f"{table}connections_per_address = {most}\n")
     file, _, _ = largest(folder)
     url = address_of(f"http://{address}", file, [])
     alone = timed(url, 20)
@@ -166,7 +179,8 @@ def slow(folder):
     reader.start()
     until(lambda: status(folder)["serve"]["connections"] >= SLOW)
     beside = timed(url, 20)
-    print(f"{SLOW} slow readers: a file takes {beside}; without them {alone}; node {memory(process.pid):.0f} MB")
+    print(f"{SLOW} slow readers: a file takes {beside}; without them {alone}; "
+          f"node {memory(process.pid):.0f} MB")
     over.set()
     reader.join()
     stop(process)
@@ -175,10 +189,12 @@ def slow(folder):
 with tempfile.TemporaryDirectory() as folder:
     products(folder)
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1",
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1",
          "-keyout", "tls.key", "-out", "tls.pem"],
         cwd=folder, check=True, stderr=subprocess.DEVNULL)
-    token = run(folder, "serve", "token", "add", "bench", "--accounts", str(pathlib.Path(folder, "accounts.toml"))).strip()
+    accounts = str(pathlib.Path(folder, "accounts.toml"))
+    token = run(folder, "serve", "token", "add", "bench", "--accounts", accounts).strip()
     plain = '[serve]\nbind = "127.0.0.1:0"\n'
     secured = plain + 'certificate = "tls.pem"\nkey = "tls.key"\naccounts = "accounts.toml"\n'
     goodput(folder, "TLS", secured, "https", ["-H", f"Authorization: Bearer {token}"])

@@ -1,5 +1,5 @@
-# Reads a JSON list of texts, and prints a list: of each text whether it fits the schema that the command line names, by the
-# package jsonschema. Ends with 77 where that is not installed.
+# Reads a JSON list of texts, and prints a list: of each text whether it fits the schema that the
+# command line names, by the package jsonschema. Ends with 77 where that is not installed.
 import json
 import sys
 
