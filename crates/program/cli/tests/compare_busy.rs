@@ -13,7 +13,7 @@ use std::process::{Child, Command};
 use support::process::{run, text};
 
 const MINE: &str =
-    "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\nduration = \"2 s\"
+    "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\nduration = \"1 s\"
 tools = [\"adaptive\"]\n[line]\nseed = 1\n[[line.link]]\nname = \"thin\"
 both = { rate = \"5 Mbit/s\", one_way_delay = \"5 ms\" }\n[[cell]]\nlabel = \"clean\"
 published = { \"adaptive\" = \"4 Mbit/s\" }\n";
@@ -68,8 +68,6 @@ fn a_run_disturbed_by_busy_programs_is_reported_and_writes_no_page_unless_it_is_
             "mine.toml",
             "--lab",
             "t-busy",
-            "--duration",
-            "1 s",
             "--json",
             "--markdown",
             "out.md",
