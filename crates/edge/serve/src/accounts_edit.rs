@@ -190,7 +190,7 @@ mod tests {
         for (result, said) in [
             (with_token(&one, &token, terms("a", "1")), "has a token `1`"),
             (with_token(&one, &token, terms("b", "1")), "is there twice"),
-            (with_token(&one, &token, terms("a b", "1")), "is no name of an account"),
+            (with_token(&one, &token, terms("a b", "1")), "`a b` cannot name the account"),
             (without_token(&one, "a", "2"), "account `a` has no token `2`"),
             (without_token("x", "a", "2"), "line 1"),
         ] {
