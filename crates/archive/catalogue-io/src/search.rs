@@ -130,8 +130,8 @@ impl Clause {
         }
     }
 
-    /// Joins one filter or more, by halves: SQLite takes a chain of a thousand words for one that is
-    /// nested as deep, and refuses it.
+    /// Joins one filter or more, by halves: SQLite takes a chain of a thousand words for one that
+    /// is nested as deep, and refuses it.
     fn joined(&mut self, filters: &[Filter], word: &str) {
         self.sql.push('(');
         if let [one] = filters {
