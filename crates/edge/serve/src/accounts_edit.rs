@@ -98,7 +98,8 @@ pub fn without_token(text: &str, account: &str, label: &str) -> Result<String, A
     if !tokens(text)?.iter().any(|known| known.account == account && known.label == label) {
         let account = skyhaul_units::printable(account, 64);
         let label = skyhaul_units::printable(label, 64);
-        return Err(AccountsError(format!("account `{account}` has no token `{label}`")));
+        let help = "`skyhaul serve token list` shows what there is";
+        return Err(AccountsError(format!("account `{account}` has no token `{label}`; {help}")));
     }
     let mut document = document(text)?;
     for table in tables(document.as_table_mut(), "account")?.iter_mut() {
