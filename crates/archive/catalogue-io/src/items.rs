@@ -34,10 +34,9 @@ const ORDER_WITHIN_US: i64 = 60_000_000;
 /// When an item is published that wants to be at a time.
 fn published(connection: &Connection, wanted: i64) -> rusqlite::Result<i64> {
     let last: Option<i64> = connection
-        .prepare_cached("SELECT max(published) FROM item")?
-        .query_row([], |row| row.get(0))?;
-    let is_behind = |last: &i64| wanted <= *last && last.saturating_sub(wanted) < ORDER_WITHIN_US;
-    Ok(last.filter(is_behind).map_or(wanted, |last| last + 1))
+        .prepare_cached("SELECT max(published) FROM item WHERE published < ?1")?
+        .query_row([wanted.saturating_add(ORDER_WITHIN_US)], |row| row.get(0))?;
+    Ok(last.map_or(wanted, |last| wanted.max(last + 1)))
 }
 
 /// Adds an item. An item of this name and version that is there stays as it is. Returns its number,

@@ -146,8 +146,7 @@ pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
     }
     let former = path.with_extension(format!("version-{found}"));
     if found > 0 {
-        let to = former.to_string_lossy().into_owned();
-        connection.execute("VACUUM INTO ?1", [to]).map_err(error)?;
+        copy(&connection, &former, path)?;
     }
     let transaction = connection.transaction().map_err(error)?;
     for step in &STEPS[found as usize..] {
@@ -158,6 +157,23 @@ pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
     // The former file is not needed any more; if it stays, it harms nothing.
     let _ = fs::remove_file(former);
     Ok(connection)
+}
+
+/// Copies the whole file beside it. What a start that was killed left there is of the same version:
+/// it is made anew.
+fn copy(connection: &Connection, to: &Path, path: &Path) -> Result<(), CatalogueError> {
+    let made = match fs::remove_file(to) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        // SQLite writes into a file that is empty, and leaves its rights.
+        _ => own(to),
+    };
+    made.map_err(|error| CatalogueError::Database {
+        path: to.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let name = to.to_string_lossy().into_owned();
+    let copied = connection.execute("VACUUM INTO ?1", [name]);
+    copied.map(drop).map_err(|error| CatalogueError::of(path, &error))
 }
 
 /// Makes a file that only its owner can read; SQLite gives its other files the same rights.

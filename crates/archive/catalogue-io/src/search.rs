@@ -97,6 +97,8 @@ impl Clause {
     pub fn filter(&mut self, filter: &Filter) {
         match filter {
             Filter::Always(holds) => self.sql.push(if *holds { '1' } else { '0' }),
+            Filter::And(all) if all.is_empty() => self.sql.push('1'),
+            Filter::Or(any) if any.is_empty() => self.sql.push('0'),
             Filter::And(all) => self.joined(all, " AND "),
             Filter::Or(any) => self.joined(any, " OR "),
             Filter::Not(inner) => {
@@ -128,13 +130,17 @@ impl Clause {
         }
     }
 
+    /// Joins one filter or more, by halves: SQLite takes a chain of a thousand words for one that
+    /// is nested as deep, and refuses it.
     fn joined(&mut self, filters: &[Filter], word: &str) {
         self.sql.push('(');
-        for (place, filter) in filters.iter().enumerate() {
-            if place > 0 {
-                self.sql.push_str(word);
-            }
-            self.filter(filter);
+        if let [one] = filters {
+            self.filter(one);
+        } else {
+            let (first, second) = filters.split_at(filters.len() / 2);
+            self.joined(first, word);
+            self.sql.push_str(word);
+            self.joined(second, word);
         }
         self.sql.push(')');
     }

@@ -43,7 +43,7 @@ pub struct LatencyReport {
 pub struct LatencyFigures {
     /// Products handed over, each to one consumer.
     pub handed: u64,
-    /// Of these and of those still to come: in time.
+    /// Of these: in time.
     pub on_time: u64,
     /// Late, or still to come when the time was over.
     pub late: u64,

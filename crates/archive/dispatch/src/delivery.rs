@@ -325,12 +325,11 @@ impl Delivery {
     }
 
     fn answer(&mut self, now: Utc, notice: &Notice, rules: &DeliveryRules) -> DeliveryOutput {
+        let said = notice.failure().unwrap_or_default();
         let failed: Vec<(&str, &str)> = match &notice.answer {
             NoticeContent::Accepted => Vec::new(),
             NoticeContent::Failed(reason) => vec![("", reason.as_str())],
-            NoticeContent::Refused(reason) => {
-                return self.alarm(now, DeliveryState::Refused, reason.clone());
-            }
+            NoticeContent::Refused(_) => return self.alarm(now, DeliveryState::Refused, said),
             NoticeContent::Files(files) => files
                 .iter()
                 .filter_map(|file| Some((file.name.as_str(), file.failure.as_deref()?)))
@@ -340,9 +339,8 @@ impl Delivery {
             (self.proof, self.reason, self.only) = (Some(Proof::Notice), None, None);
             return self.go(now, DeliveryState::Accepted);
         };
-        let reason = notice.failure().unwrap_or_default();
         if worst == Disposition::Refused || self.attempts >= rules.attempts {
-            return self.alarm(now, DeliveryState::Refused, reason);
+            return self.alarm(now, DeliveryState::Refused, said);
         }
         let names: BTreeSet<String> = failed
             .iter()
@@ -350,7 +348,7 @@ impl Delivery {
             .filter(|name| !name.is_empty())
             .collect();
         self.only = (!names.is_empty()).then_some(names);
-        (self.proof, self.reason) = (None, Some(reason));
+        (self.proof, self.reason) = (None, Some(said));
         let pause = match worst {
             Disposition::Wait => rules.retry.most,
             _ => Duration::ZERO,

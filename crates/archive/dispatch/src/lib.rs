@@ -29,7 +29,7 @@ pub use disposition::Disposition;
 pub use failure::{DeliveryFailure, FailureKind};
 pub use queue::{DeliveryOrdering, DestinationQueue, QueueLane, QueuedDelivery};
 pub use rules::{AnswerRules, DeliveryRules, MissingAnswer, PromiseRule, RetryRules, VersionRule};
-use skyhaul_units::{ByteCount, Utc};
+use skyhaul_units::{ByteCount, Utc, printable};
 
 /// What announces one product's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Notice {
 
     /// Why the delivery failed; none where everything was taken.
     pub fn failure(&self) -> Option<String> {
-        match &self.answer {
+        let said = match &self.answer {
             NoticeContent::Accepted => None,
             NoticeContent::Failed(reason) | NoticeContent::Refused(reason) => Some(reason.clone()),
             NoticeContent::Files(files) => {
@@ -137,9 +137,13 @@ impl Notice {
                     files.iter().find_map(|file| Some((&file.name, file.failure.as_ref()?)));
                 failed.map(|(name, failure)| format!("{name}: {failure}"))
             }
-        }
+        };
+        said.map(|said| printable(&said, REASON_MAX))
     }
 }
+
+/// Bytes of a consumer's words that are kept: they go into the catalogue, the log and terminals.
+const REASON_MAX: usize = 500;
 
 /// Lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -11,7 +11,7 @@ use super::pvl::{self, Statement};
 use super::{
     Checksum, DeliveredFile, DeliveryRecord, FileAnswer, Notice, NoticeContent, NoticeError,
 };
-use skyhaul_units::Utc;
+use skyhaul_units::{Utc, printable};
 
 /// What a record says beside its product: terms of the consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -238,7 +238,9 @@ pub(crate) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
                 .find_map(|group| Some(format!("{}: {}", group.name, group.failure?)));
             failed.map_or(NoticeContent::Accepted, NoticeContent::Refused)
         }
-        other => return Err(NoticeError(format!("`{}` is no kind of notice", shortened(other)))),
+        other => {
+            return Err(NoticeError(format!("`{}` is no kind of notice", printable(other, 40))));
+        }
     };
     Ok(Notice { sequence: None, answer })
 }
@@ -275,11 +277,6 @@ pub(super) fn text(key: &str, value: &str) -> Statement {
 pub(super) fn time(at: Utc) -> String {
     let text = at.to_string();
     format!("{}Z", text.get(..19).unwrap_or(&text))
-}
-
-/// Enough of a text to recognise it in a message.
-fn shortened(text: &str) -> String {
-    text.chars().take(40).collect()
 }
 
 const SUCCESSFUL: &str = "SUCCESSFUL";

@@ -5,7 +5,7 @@ use super::*;
 use proptest::prelude::*;
 use skyhaul_units::Duration;
 
-fn record() -> DeliveryRecord {
+pub(crate) fn record() -> DeliveryRecord {
     let at = Utc::from_day(20_063, Duration::from_secs(7_200));
     let digest = [
         0x12, 0x34, 0x56, 0x78, 0x90, 0x12, 0x34, 0x56, 0x78, 0x90, 0x12, 0x34, 0x56, 0x78, 0x90,
@@ -246,4 +246,21 @@ proptest! {
     fn any_text_is_statements_or_none(text in "[A-Z=;\"\n OBJECTEND_ä]{0,80}") {
         let _ = pvl::parse(&text);
     }
+}
+
+#[test]
+fn what_a_consumer_says_neither_steers_a_terminal_nor_fills_the_catalogue() {
+    let long = "x".repeat(9_000);
+    for notice in [
+        format!("MESSAGE_TYPE = SHORTPAN;\nDISPOSITION = \"\u{1b}[2J{long}\";\n"),
+        format!("MESSAGE_TYPE = SHORTPDRD;\nDISPOSITION = \"\u{1b}[2J{long}\";\n"),
+        format!(
+            "{{\"response\": {{\"status\": \"FAILURE\", \"errorCode\": \"\\u001b[2J{long}\"}}}}"
+        ),
+    ] {
+        let said = Notice::parse(notice.as_bytes()).unwrap().failure().unwrap();
+        assert!(said.starts_with(r"\x1b[2Jx") && said.len() <= 500, "{said}");
+    }
+    let unknown = Notice::parse(b"MESSAGE_TYPE = \"\x1b[2J\";\n").unwrap_err();
+    assert!(unknown.to_string().ends_with(r"`\x1b[2J` is no kind of notice"), "{unknown}");
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 /// The address and the headers of a request together.
@@ -133,12 +133,14 @@ impl Client {
             request.body = whole.map_err(late)??;
         }
         // Slow searches of some customers do not delay the files of the others.
-        let _turn = match is_of_one(&request) {
+        let turn = match is_of_one(&request) {
             true => None,
             false => Some(self.turn().await?),
         };
         let shared = self.shared.clone();
         let found = tokio::task::spawn_blocking(move || {
+            // As long as the search: it goes on when its client has gone.
+            let _turn = turn;
             looked_up(&shared, &request, account.as_deref(), &base)
         });
         let failed = |_| ServeAnswer::problem(500, "the request cannot be answered");
@@ -146,8 +148,8 @@ impl Client {
     }
 
     /// Waits for a turn at the catalogue.
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, ServeAnswer> {
-        let turn = timeout(TURN_WITHIN, self.shared.searches.acquire()).await;
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, ServeAnswer> {
+        let turn = timeout(TURN_WITHIN, self.shared.searches.clone().acquire_owned()).await;
         let turn = turn.ok().and_then(Result::ok);
         turn.ok_or_else(|| {
             let what = "too many requests wait for the catalogue; try again";

@@ -16,7 +16,7 @@ pub struct ServeShared {
     pub clock: Clock,
     pub readers: Readers,
     /// Searches at a time; others wait.
-    pub searches: Semaphore,
+    pub searches: Arc<Semaphore>,
     /// Bodies that are going out.
     pub bodies: AtomicU64,
     gate: Mutex<Gate>,
@@ -54,7 +54,7 @@ impl ServeShared {
             place,
             clock,
             readers,
-            searches: Semaphore::new(SEARCHES_MAX),
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             bodies: AtomicU64::new(0),
             gate: Mutex::new(gate),
             tls: Mutex::default(),

@@ -273,10 +273,10 @@ fn a_client_that_reads_nothing_is_closed_and_one_that_is_held_back_is_not() {
     let created = Utc::from_micros(0);
     let terms = TokenTerms { account: "slow", label: "1", created, expires: None };
     let text = with_token("", &token, terms).unwrap();
-    // 100 kB take a second, which is longer than a client may stand still.
+    // 100 kB take a second: the second piece waits longer than a client may stand still.
     let text = text.replacen("name = \"slow\"", "name = \"slow\"\nrate = \"800 kbit/s\"", 1);
     let files = ServeFiles { tls: None, accounts: Some(text) };
-    let served = Served::start(LIMITS, Duration::from_millis(400), &files);
+    let served = Served::start(LIMITS, Duration::from_secs(2), &files);
     let head = |range: &str| {
         format!(
             "GET /products/P1-v1/P1.PDS HTTP/1.1\nAuthorization: Bearer {}\nRange: bytes={range}",

@@ -249,7 +249,7 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), String> {
         return Ok(());
     }
     let name = skyhaul_units::printable(name, 64);
-    Err(format!("`{name}` is no name of an {what}; write 1 to 64 letters, digits, `-`, `_` or `.`"))
+    Err(format!("`{name}` cannot name the {what}; write 1 to 64 letters, digits, `-`, `_` or `.`"))
 }
 
 #[cfg(test)]
@@ -282,7 +282,7 @@ mod tests {
         let good = text("secret");
         for (from, to, said) in [
             ("name =", "nam =", "line 2: unknown field `nam`"),
-            ("lance", "a b", "`a b` is no name of an account"),
+            ("lance", "a b", "`a b` cannot name the account"),
             ("aqua'", "aqua", "the filter of account `lance`: at"),
             ("\"products\"", "\"files\"", "unknown variant `files`"),
             ("8 Mbit/s", "0 Mbit/s", "account `lance` has a limit of zero"),

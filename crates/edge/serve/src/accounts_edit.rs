@@ -98,7 +98,8 @@ pub fn without_token(text: &str, account: &str, label: &str) -> Result<String, A
     if !tokens(text)?.iter().any(|known| known.account == account && known.label == label) {
         let account = skyhaul_units::printable(account, 64);
         let label = skyhaul_units::printable(label, 64);
-        return Err(AccountsError(format!("account `{account}` has no token `{label}`")));
+        let help = "`skyhaul serve token list` shows what there is";
+        return Err(AccountsError(format!("account `{account}` has no token `{label}`; {help}")));
     }
     let mut document = document(text)?;
     for table in tables(document.as_table_mut(), "account")?.iter_mut() {
@@ -190,7 +191,7 @@ mod tests {
         for (result, said) in [
             (with_token(&one, &token, terms("a", "1")), "has a token `1`"),
             (with_token(&one, &token, terms("b", "1")), "is there twice"),
-            (with_token(&one, &token, terms("a b", "1")), "is no name of an account"),
+            (with_token(&one, &token, terms("a b", "1")), "`a b` cannot name the account"),
             (without_token(&one, "a", "2"), "account `a` has no token `2`"),
             (without_token("x", "a", "2"), "line 1"),
         ] {

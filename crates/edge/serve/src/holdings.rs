@@ -121,6 +121,27 @@ impl Asker<'_> {
     }
 }
 
+/// A condition on a time as it is shown: where an item has no packet times it is that of the other
+/// end, and else that of publication. It is true or false of every item, also under a `NOT`.
+pub fn shown_time_is(property: Property, op: CompareOp, time: Utc) -> Filter {
+    let condition = |of| Filter::Compare(of, op, PropertyValue::Time(time));
+    let other = match property {
+        Property::Start => Property::End,
+        Property::End => Property::Start,
+        _ => return condition(property),
+    };
+    let has = |of| Filter::Not(Box::new(Filter::IsNull(of)));
+    Filter::Or(vec![
+        Filter::And(vec![has(property), condition(property)]),
+        Filter::And(vec![Filter::IsNull(property), has(other), condition(other)]),
+        Filter::And(vec![
+            Filter::IsNull(property),
+            Filter::IsNull(other),
+            condition(Property::Published),
+        ]),
+    ])
+}
+
 impl From<HoldingsError> for ServeAnswer {
     fn from(error: HoldingsError) -> Self {
         match error {

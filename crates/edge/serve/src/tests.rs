@@ -319,6 +319,17 @@ fn prip_lists_products_as_its_minimal_set_of_queries_asks() {
         let found = value(&format!("{}&$count=true", query.replace(' ', "%20")));
         assert_eq!(names(&found).len(), count, "{query}");
     }
+    // Regression: a product without a time of its own was neither before nor after any time.
+    let count = |query: &str| {
+        let query = format!("$count=true&$filter={query}").replace(' ', "%20");
+        value(&query)["@odata.count"].as_u64().unwrap()
+    };
+    for time in ["Start", "End"] {
+        let is_later = format!("ContentDate/{time} gt 2026-11-23T06:00:20Z");
+        let later = count(&is_later);
+        assert!((1..29).contains(&later), "{time}");
+        assert_eq!(count(&format!("not ({is_later})")), 29 - later, "{time}");
+    }
     assert_eq!(value("$top=0&$count=true")["@odata.count"], 29);
     let order = value("$orderby=ContentDate/Start%20desc&$top=1");
     assert_eq!(names(&order), ["P30-v1"]);

@@ -102,6 +102,8 @@ fn items_and_collections_are_found_by_name() {
 fn an_item_is_published_after_all_that_readers_have_seen() {
     let (_folder, catalogue) = fresh(0);
     let reader = catalogue.reader().unwrap();
+    // Regression: after one of a clock that was far ahead, the others lost their order.
+    catalogue.publish(item(9_999), Vec::new(), Utc::default()).unwrap();
     for (place, number) in [5, 4, 4, 6].into_iter().enumerate() {
         let item = Item { name: format!("N{place}"), ..item(number) };
         catalogue.publish(item, Vec::new(), Utc::default()).unwrap();
@@ -112,7 +114,9 @@ fn an_item_is_published_after_all_that_readers_have_seen() {
     let listing =
         ItemListing { filter: Filter::Always(true), order, after: None, skip: 0, limit: 100 };
     let mut rows = reader.list(&listing).unwrap().items;
+    rows.retain(|row| row.item.name.starts_with('N'));
     rows.sort_by_key(|row| row.id);
+    assert_eq!(rows.len(), 4);
     let times: Vec<i64> = rows.iter().map(|row| row.item.published.as_micros()).collect();
     assert!(times.windows(2).all(|two| two[0] < two[1]), "{times:?}");
 }

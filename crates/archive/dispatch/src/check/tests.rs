@@ -2,38 +2,15 @@
 
 use super::*;
 use crate::{
-    Checksum, DeliveredFile, DeliveryRecord, Notice, cnm as cnm_form, edos as edos_writer,
-    sips as sips_writer,
+    Checksum, DeliveryRecord, Notice, cnm as cnm_form, edos as edos_writer, sips as sips_writer,
 };
 use proptest::prelude::*;
-use skyhaul_units::{ByteCount, Duration, Utc};
 
 fn record() -> DeliveryRecord {
-    let at = Utc::from_day(20_063, Duration::from_secs(7_200));
-    let file = |name: &str, is_metadata, checksum| DeliveredFile {
-        directory: "/data/incoming".to_owned(),
-        name: name.to_owned(),
-        size: ByteCount::new(12_345),
-        checksum: Some(checksum),
-        is_metadata,
-    };
-    DeliveryRecord {
-        originator: "centre-1".to_owned(),
-        consumer: "LAADS".to_owned(),
-        sequence: 77,
-        product: "P1570826VIIRSSCIENCEAT24341100000000".to_owned(),
-        mission: "suomi-npp".to_owned(),
-        data_type: "viirs-science".to_owned(),
-        version: 2,
-        is_expedited: false,
-        created: at,
-        expires: at + Duration::from_secs(86_400),
-        span: None,
-        files: vec![
-            file("a.PDS", false, Checksum::Md5([0xAB; 16])),
-            file("b.PDS", true, Checksum::Cksum(4_208_254_019)),
-        ],
-    }
+    let mut record = crate::tests::record();
+    record.span = None;
+    (record.files[0].name, record.files[1].name) = ("a.PDS".to_owned(), "b.PDS".to_owned());
+    record
 }
 
 fn sips_text() -> String {

@@ -9,7 +9,7 @@ use super::json_answer;
 use super::query::{ODataOrder, ODataQuery};
 use crate::answer::ServeAnswer;
 use crate::file_answer::{file_answer, hex};
-use crate::holdings::{Asker, HeldItem, ServedCatalogue};
+use crate::holdings::{Asker, HeldItem, ServedCatalogue, shown_time_is};
 use crate::products::{place_of, token};
 use crate::request::{ServeMethod, ServeRequest, encoded};
 use serde_json::{Value, json};
@@ -341,30 +341,11 @@ fn compare(path: &str, op: CompareOp, value: &ODataValue) -> Result<Filter, Serv
             (PropertyType::Text, ODataValue::Text(text)) => {
                 Ok(Filter::Compare(property, op, PropertyValue::Text(text.clone())))
             }
-            (PropertyType::Time, ODataValue::Time(time)) => Ok(time_is(property, op, *time)),
+            (PropertyType::Time, ODataValue::Time(time)) => Ok(shown_time_is(property, op, *time)),
             (PropertyType::Time, _) => refuse("a time such as 2026-11-23T06:00:00.000Z"),
             _ => refuse("a text in apostrophes"),
         },
     }
-}
-
-/// A condition on a time, which is that of publication where packets have none.
-fn time_is(property: Property, op: CompareOp, time: Utc) -> Filter {
-    let condition = |of| Filter::Compare(of, op, PropertyValue::Time(time));
-    let other = match property {
-        Property::Start => Property::End,
-        Property::End => Property::Start,
-        _ => return condition(property),
-    };
-    Filter::Or(vec![
-        condition(property),
-        Filter::And(vec![Filter::IsNull(property), condition(other)]),
-        Filter::And(vec![
-            Filter::IsNull(property),
-            Filter::IsNull(other),
-            condition(Property::Published),
-        ]),
-    ])
 }
 
 /// The schema (OData CSDL), as far as clients read it.

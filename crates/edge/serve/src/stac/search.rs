@@ -3,6 +3,7 @@
 use super::cql2_json::cql2_text;
 use super::fields::ItemFields;
 use crate::answer::ServeAnswer;
+use crate::holdings::shown_time_is;
 use crate::products::place_of;
 use crate::request::{ServeMethod, ServeRequest, encoded};
 use serde_json::{Map, Value, json};
@@ -305,30 +306,9 @@ fn datetime(text: &str) -> Option<Filter> {
     if from.is_none() && to.is_none() || from.zip(to).is_some_and(|(from, to)| from > to) {
         return None;
     }
-    let mut all = Vec::new();
-    let least = from.map(|from| {
-        of_time([Property::End, Property::Start, Property::Published], |property| {
-            Filter::Compare(property, CompareOp::GreaterEqual, PropertyValue::Time(from))
-        })
-    });
-    let most = to.map(|to| {
-        of_time([Property::Start, Property::End, Property::Published], |property| {
-            Filter::Compare(property, CompareOp::LessEqual, PropertyValue::Time(to))
-        })
-    });
-    all.extend(least);
-    all.extend(most);
-    Some(Filter::And(all))
-}
-
-/// A condition on the first of three times that an item has.
-fn of_time(times: [Property; 3], condition: impl Fn(Property) -> Filter) -> Filter {
-    let [first, second, third] = times;
-    Filter::Or(vec![
-        condition(first),
-        Filter::And(vec![Filter::IsNull(first), condition(second)]),
-        Filter::And(vec![Filter::IsNull(first), Filter::IsNull(second), condition(third)]),
-    ])
+    let least = from.map(|from| shown_time_is(Property::End, CompareOp::GreaterEqual, from));
+    let most = to.map(|to| shown_time_is(Property::Start, CompareOp::LessEqual, to));
+    Some(Filter::And(least.into_iter().chain(most).collect()))
 }
 
 /// `+a,-b`, or a list of fields with directions.

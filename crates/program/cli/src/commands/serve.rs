@@ -198,7 +198,11 @@ fn change(
     let whole = std::path::absolute(file).map_err(unwritable)?;
     let folder = File::open(whole.parent().unwrap_or(Path::new("/"))).map_err(unwritable)?;
     flock(&folder, FlockOperation::LockExclusive).map_err(|error| unwritable(error.into()))?;
-    let text = change(&read(file)?).map_err(|error| unusable(file, &error))?;
+    let text = read(file)?;
+    skyhaul_serve::tokens(&text).map_err(|error| unusable(file, &error))?;
+    // What is wrong now is what was asked for.
+    let text =
+        change(&text).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
     replace(&whole, &text).map_err(unwritable)
 }
 

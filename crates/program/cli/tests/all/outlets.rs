@@ -332,6 +332,32 @@ fn destinations_and_subscriptions_come_change_and_go_while_the_node_runs() {
     assert_refused(&run(&unknown, site.folder()), 2, &[wanted]);
 }
 
+/// Regression: a thread looked at what was new when all that waited was delivered, and sent a
+/// delivery that was ordered anew meanwhile again and again, until then without end.
+#[test]
+fn a_backlog_holds_up_neither_a_newer_product_nor_an_order() {
+    // More than the patience of the test: a second for each product.
+    let tables = [destination("a", "rate = \"24 kbit/s\"\n"), subscription("all", "to = \"a\"\n")];
+    let site = Site::with(&tables.concat());
+    publish(&site, 0..200, 1);
+    backfill(&site, "all");
+    let state = || format!("{:?}", deliveries_in(&site, "a", "sending"));
+    let sending = || deliveries_in(&site, "a", "sending").first()?["id"].as_u64();
+    until(sending, state);
+    publish(&site, 900..901, 1);
+    backfill(&site, "all");
+    let newer = deliveries(&site, &["--item", "product-900"])[0]["id"].as_u64().unwrap();
+    let is_there = |id: u64| {
+        deliveries_in(&site, "a", "accepted").iter().any(|one| one["id"] == id).then_some(())
+    };
+    until(|| is_there(newer), state);
+    assert!(!deliveries_in(&site, "a", "waiting").is_empty(), "it went before the backlog");
+    let again = until(sending, state);
+    let order = ["deliveries", "again", &again.to_string(), "--config", "centre.toml"];
+    printed(&order, site.folder());
+    until(|| is_there(again), state);
+}
+
 #[test]
 fn of_versions_that_wait_only_the_latest_goes_where_that_is_wanted() {
     let tables = [

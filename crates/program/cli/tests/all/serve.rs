@@ -222,6 +222,14 @@ fn tokens_and_certificates_are_replaced_while_the_node_runs() {
         || (code(&served).as_deref() == Some("200")).then_some(()),
         || "the new certificate is not used".to_owned(),
     );
+    for (arguments, wanted) in [
+        (["add", "lance", "--label", "2"], "account `lance` has a token `2`"),
+        (["remove", "lance", "--label", "9"], "account `lance` has no token `9`"),
+        (["add", "a b", "--label", "2"], "`a b` cannot name the account"),
+    ] {
+        let order = [&["serve", "token"], &arguments[..], &["--config", "centre.toml"]].concat();
+        assert_refused(&run(&order, &folder), 2, &[wanted]);
+    }
     let file = folder.join("accounts.toml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("name = ", "nam = ")).unwrap();

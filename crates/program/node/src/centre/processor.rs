@@ -108,6 +108,7 @@ impl Processor {
                     &reason,
                 );
                 going.show(ContactState::Failed);
+                self.shared.commits.ways.end(&going.shown().name());
                 self.shared.board.contact(going.shown());
                 (Work::Failed, false)
             }

@@ -166,9 +166,11 @@ impl CentreShared {
     /// # Errors
     /// The disk refuses.
     pub fn keep_way(&self, contact: &str, closed: Utc) -> Result<(), String> {
-        let Some(times) = self.commits.ways.end(contact) else { return Ok(()) };
+        let Some(times) = self.commits.ways.kept(contact) else { return Ok(()) };
         let kept = self.deliveries.keep_contact(contact, closed, times);
-        kept.map_err(|error| error.to_string())
+        kept.map_err(|error| error.to_string())?;
+        self.commits.ways.end(contact);
+        Ok(())
     }
 
     /// Makes the store keep the contacts that products are still to be made of.

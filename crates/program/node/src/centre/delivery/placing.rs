@@ -10,6 +10,7 @@ use skyhaul_remote::{
     GoOn, OutgoingFile, PlaceProgress, Placing, ReadBack, RemoteFound, ResumeNote,
 };
 use skyhaul_units::ByteCount;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -150,10 +151,9 @@ impl OutletWorker {
 }
 
 impl DeliveryUnderWay {
-    /// The files that are sent: those that a notice names, or all.
-    fn wanted(&self) -> impl Iterator<Item = &ItemFile> {
-        let only = self.row.delivery.only.as_ref();
-        self.item.files.iter().filter(move |file| only.is_none_or(|only| only.contains(&file.name)))
+    /// The files that are sent.
+    fn wanted(&self) -> Vec<&ItemFile> {
+        wanted(&self.item.files, self.row.delivery.only.as_ref())
     }
 
     /// The checksum of the file at `path` for its record, where that has one.
@@ -161,6 +161,13 @@ impl DeliveryUnderWay {
         let sum = self.subscription.checksum().map(|kind| checksum(path, file, kind));
         sum.transpose().map_err(|error| unread(path, &error))
     }
+}
+
+/// Those files that a notice names; all where it names none of them, so that no record is empty.
+fn wanted<'a>(files: &'a [ItemFile], only: Option<&BTreeSet<String>>) -> Vec<&'a ItemFile> {
+    let is_named = |file: &&ItemFile| only.is_some_and(|only| only.contains(&file.name));
+    let named: Vec<&ItemFile> = files.iter().filter(is_named).collect();
+    if named.is_empty() { files.iter().collect() } else { named }
 }
 
 /// A published file cannot be read.
@@ -190,4 +197,33 @@ const fn weaker(one: Proof, two: Proof) -> Proof {
         }
     }
     if rank(one) < rank(two) { one } else { two }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a notice that wanted a file of another name again got a record without files.
+    #[test]
+    fn of_a_notice_that_names_none_of_its_files_all_are_sent_again() {
+        let file = |name: &str| ItemFile {
+            name: name.to_owned(),
+            size: 1,
+            sha256: [0; 32],
+            md5: None,
+            cksum: None,
+            is_metadata: false,
+        };
+        let files = ["a", "b", "c"].map(file);
+        for (only, sent) in [
+            (None, &["a", "b", "c"][..]),
+            (Some(&["c", "x"][..]), &["c"]),
+            (Some(&["x"]), &["a", "b", "c"]),
+        ] {
+            let only = only.map(|names| names.iter().map(ToString::to_string).collect());
+            let found: Vec<&str> =
+                wanted(&files, only.as_ref()).iter().map(|file| &file.name[..]).collect();
+            assert_eq!(found, sent, "{only:?}");
+        }
+    }
 }

@@ -46,22 +46,43 @@ impl OutletWorker {
         let mut reader = None;
         while !self.outlet.is_stopped() {
             let turned = self.turn(&mut reader);
+            let has_more = turned == Ok(true);
             match turned.err().or_else(|| self.outlet.trouble()) {
                 Some(reason) => alarms.raise(&alarm, &reason),
                 None => _ = alarms.clear(&alarm),
             }
-            self.outlet.shared.shutdown.pause(LOOK);
+            if !has_more {
+                self.outlet.shared.shutdown.pause(LOOK);
+            }
         }
     }
 
-    /// Reads notices, and delivers what is due.
-    fn turn(&mut self, reader: &mut Option<CatalogueReader>) -> Result<(), String> {
+    /// Looks at what is new, and carries out one delivery; returns whether one was due. A backlog
+    /// holds up neither a newer product nor a notice: both are looked at before each delivery.
+    fn turn(&mut self, reader: &mut Option<CatalogueReader>) -> Result<bool, String> {
         let say = |error: CatalogueError| error.to_string();
         let reader = match reader {
             Some(reader) => reader,
             None => reader.insert(self.outlet.ledger().reader().map_err(say)?),
         };
         self.outlet.load(reader).map_err(say)?;
+        self.look(reader)?;
+        let Some(id) = self.outlet.poll() else { return Ok(false) };
+        let delivered = self.deliver(reader, id);
+        self.outlet.ended(id, delivered.as_ref().ok().and_then(Option::as_ref));
+        if let Err(error) = delivered {
+            // Nothing is known of it; it is looked at again with the next turn.
+            self.outlet.ledger().look_again(self.outlet.name(), id);
+            return Err(error.to_string());
+        }
+        if let Some(row) = reader.delivery(id).map_err(say)? {
+            self.outlet.place(&row);
+        }
+        Ok(true)
+    }
+
+    /// Looks at deliveries that changed, at notices, and at those that did not come.
+    fn look(&mut self, reader: &CatalogueReader) -> Result<(), String> {
         let mut unseen = Ok(());
         for id in self.outlet.changed() {
             if let Err(error) = self.look_at(reader, id) {
@@ -75,22 +96,7 @@ impl OutletWorker {
             self.outlet.heard(heard);
         }
         for id in self.outlet.unanswered() {
-            self.unanswered(reader, id).map_err(say)?;
-        }
-        while let Some(id) = self.outlet.poll() {
-            let delivered = self.deliver(reader, id);
-            self.outlet.ended(id, delivered.as_ref().ok().and_then(Option::as_ref));
-            if let Err(error) = delivered {
-                // Nothing is known of it; it is looked at again with the next turn.
-                self.outlet.ledger().look_again(self.outlet.name(), id);
-                return Err(error.to_string());
-            }
-            if let Some(row) = reader.delivery(id).map_err(say)? {
-                self.outlet.place(&row);
-            }
-            if self.outlet.is_stopped() {
-                break;
-            }
+            self.unanswered(reader, id).map_err(|error| error.to_string())?;
         }
         Ok(())
     }
