@@ -101,6 +101,9 @@ int main(void) {
     expect(skyhaul_session_hint_rate(session, 9, 2000000, -1), SKYHAUL_CODE_MISUSED, "no path 9");
     expect(skyhaul_session_hint_loss(session, 0, 1000000001, 5000), SKYHAUL_CODE_MISUSED,
            "more than all");
+    expect(skyhaul_session_hint_rate(session, 0, 1, -1), SKYHAUL_CODE_MISUSED, "out of range");
+    expect(skyhaul_session_hint_loss(session, 0, 950000000, 5000), SKYHAUL_CODE_MISUSED,
+           "out of range");
     expect(skyhaul_session_hint_loss(session, 0, 20000000, 5000), SKYHAUL_CODE_DONE, NULL);
     expect(skyhaul_session_withdraw_hints(session, 0), SKYHAUL_CODE_DONE, NULL);
 

@@ -23,9 +23,10 @@ pub fn of_session(error: SessionError) -> PyErr {
 pub fn of_hint(error: HintError) -> PyErr {
     match error {
         HintError::Closed => ClosedError::new_err(error.to_string()),
-        HintError::NoPath(_) | HintError::TooMany(_) | HintError::Refused(_) => {
-            HintRefused::new_err(error.to_string())
-        }
+        HintError::NoPath(_)
+        | HintError::TooMany(_)
+        | HintError::OutOfRange(_)
+        | HintError::Refused(_) => HintRefused::new_err(error.to_string()),
     }
 }
 

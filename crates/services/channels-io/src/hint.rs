@@ -1,5 +1,6 @@
 //! What a program says of the paths of its session.
 
+use skyhaul_hints::{check_loss, check_rate};
 use skyhaul_transport::{Hint, PathId};
 use skyhaul_units::{Duration, Instant, Probability, Rate};
 use std::collections::BTreeMap;
@@ -24,6 +25,9 @@ pub enum HintError {
     /// As many are in force, or on their way, as there may be.
     #[error("path {} has as many hints as a session keeps; withdraw them first", .0.0)]
     TooMany(PathId),
+    /// No path is like that.
+    #[error("{0}")]
+    OutOfRange(String),
     /// The node of this host does not take it.
     #[error("the node says: {0}")]
     Refused(String),
@@ -46,6 +50,24 @@ pub(crate) struct ChannelHints {
 const HINTS_MAX: usize = 64;
 
 impl OwnHint {
+    /// Refuses what no path is like: it is a fault of the program, or of its modem.
+    ///
+    /// # Errors
+    /// [`HintError::OutOfRange`].
+    pub(crate) fn check(self) -> Result<(), HintError> {
+        let (said, lasts) = match self {
+            Self::Rate(rate, lasts) => (check_rate(rate), lasts),
+            Self::Loss(loss, lasts) => (check_loss(loss), Some(lasts)),
+            Self::Withdraw => (Ok(()), None),
+        };
+        said.map_err(HintError::OutOfRange)?;
+        if lasts == Some(Duration::ZERO) {
+            let what = "a hint that lasts no time says nothing; give how long it holds";
+            return Err(HintError::OutOfRange(what.to_owned()));
+        }
+        Ok(())
+    }
+
     /// The hint as a session takes it at `now`.
     pub(crate) fn at(self, now: Instant) -> Hint {
         match self {
@@ -94,5 +116,31 @@ impl ChannelHints {
     /// The answer, once it is there.
     pub fn answered(&self, number: u64) -> Option<Result<(), HintError>> {
         self.waited.get(&number).cloned().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: the session of a program's own took any rate, also one that stops the path.
+    #[test]
+    fn what_no_path_is_like_is_refused_with_a_sentence() {
+        let second = Duration::from_secs(1);
+        let loss = |percent| OwnHint::Loss(Probability::of(percent, 100), second);
+        for (hint, words) in [
+            (OwnHint::Rate(Rate::ZERO, None), "a rate of 0 bit/s is out of range; give 1 kbit/s"),
+            (OwnHint::Rate(Rate::from_bps(u64::MAX), Some(second)), "is out of range"),
+            (OwnHint::Rate(Rate::from_mbps(1), Some(Duration::ZERO)), "lasts no time"),
+            (loss(91), "a loss of 91 % is out of range; give at most 90 %, or an outage"),
+            (OwnHint::Loss(Probability::of(1, 100), Duration::ZERO), "lasts no time"),
+        ] {
+            let refused = hint.check().expect_err("out of range").to_string();
+            assert!(refused.contains(words), "{refused}");
+        }
+        for hint in [OwnHint::Rate(Rate::from_mbps(1), None), loss(0), loss(90), OwnHint::Withdraw]
+        {
+            assert_eq!(hint.check(), Ok(()));
+        }
     }
 }

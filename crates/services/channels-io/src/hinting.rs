@@ -33,7 +33,7 @@ impl AppChannel {
     /// is for all that the node sends there: it has to allow that.
     ///
     /// # Errors
-    /// There is no such path, or the node does not take the hint.
+    /// It is out of range, there is no such path, or the node does not take the hint.
     pub async fn hint_rate(
         &self,
         path: PathId,
@@ -66,6 +66,7 @@ impl AppChannel {
     }
 
     async fn hint(&self, path: PathId, hint: OwnHint) -> Result<(), HintError> {
+        hint.check()?;
         let waiter = self.shared().waiter(Some(self.id()));
         let number = waiter.number();
         {

@@ -48,6 +48,9 @@ pub struct SourceTotals {
     pub source_missing: u64,
     /// Units that the source gave out of order: packets of RTP that came too late or twice.
     pub source_reordered: u64,
+    /// How often the source began anew: an RTP stream under another source, or far from where it
+    /// was.
+    pub source_restarts: u64,
     /// Bytes of the source that belong to no frame: of packets that are not of the RTP stream.
     pub skipped: u64,
     /// How much later than its time a frame was handed over, in the mean and at most, in

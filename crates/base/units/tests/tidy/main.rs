@@ -347,6 +347,7 @@ const USES: &[(&str, &[&str])] = &[
             "channels",
             "forward",
             "forward-io",
+            "hints",
         ],
     ),
     ("forward", &["units", "transport", "channels"]),

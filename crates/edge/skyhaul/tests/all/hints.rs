@@ -49,6 +49,11 @@ fn a_program_says_the_rate_and_the_loss_of_a_path_and_withdraws_that() {
     until(&session, "nothing is planned for what was withdrawn", |loss| loss < tenth);
     let other = session.hint_rate(PathId(7), slow, None).wait();
     assert_eq!(other, Err(HintError::NoPath(PathId(7))));
+    let beyond = session.hint_rate(PathId(0), Rate::from_bps(1), None).wait().unwrap_err();
+    assert!(beyond.to_string().contains("a rate of 1 bit/s is out of range"), "{beyond}");
+    let whole = Probability::of(1, 1);
+    let beyond = session.hint_loss(PathId(0), whole, minute).wait().unwrap_err();
+    assert!(beyond.to_string().contains("a loss of 100 % is out of range"), "{beyond}");
     drop(far);
     assert!(session.recv().wait().is_none());
     assert_eq!(session.withdraw_hints(PathId(0)).wait(), Err(HintError::Closed));

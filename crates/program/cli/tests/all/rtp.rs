@@ -229,6 +229,20 @@ fn what_is_not_of_the_stream_stays_out_and_is_counted() {
 }
 
 #[test]
+fn a_stream_that_begins_anew_says_so_in_its_account() {
+    let target = target();
+    let mut ends = Ends::to(target.local_addr().unwrap(), "");
+    let sender = Sender::to(&ends.source);
+    sender.warm_up(&mut ends.near);
+    // Numbers far from those before: the encoder was started again.
+    sender.number.fetch_add(10_000, Ordering::Relaxed);
+    sender.warm_up(&mut ends.near);
+    event(&mut ends.near, |event| event["source"]["source_restarts"] == 1);
+    let account = ends.end();
+    assert_eq!(account["source"]["source_restarts"], 1, "{account}");
+}
+
+#[test]
 fn rtp_goes_only_to_a_sink_of_rtp_that_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let address = free_address().to_string();

@@ -204,6 +204,7 @@ fn count(status: &mut StreamStatus, near: SourceTotals, counters: &Counters) {
     (status.frames, status.bytes, status.unsent) = (near.frames, near.bytes, near.unsent);
     (status.received, status.repaired) = (counters.received, counters.repaired);
     (status.late, status.lost) = (counters.late, counters.lost);
+    status.restarts = near.source_restarts;
 }
 
 /// The status of a stream that has done nothing yet.

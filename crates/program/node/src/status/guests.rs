@@ -96,6 +96,10 @@ pub struct StreamStatus {
     pub late: u64,
     /// Frames that were lost.
     pub lost: u64,
+    /// How often its source began anew: an RTP stream under another source, or far from where it
+    /// was.
+    #[serde(default)]
+    pub restarts: u64,
     /// Why it failed.
     pub reason: Option<String>,
 }

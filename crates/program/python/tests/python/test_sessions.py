@@ -43,6 +43,10 @@ class Sessions(unittest.TestCase):
             self.assertLess(near.paths()[0].loss, 0.25)
             with self.assertRaisesRegex(skyhaul.HintRefused, "no path 7"):
                 near.withdraw_hints(7)
+            with self.assertRaisesRegex(skyhaul.HintRefused, "a rate of 1 bit/s is out of range"):
+                near.hint_rate(0, "1 bit/s")
+            with self.assertRaisesRegex(skyhaul.HintRefused, "a loss of 95 % is out of range"):
+                near.hint_loss(0, 0.95, 5)
             near.close()
             with self.assertRaises(skyhaul.ClosedError):
                 near.withdraw_hints(0)

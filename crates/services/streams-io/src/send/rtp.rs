@@ -114,12 +114,13 @@ impl<'a> RtpReader<'a> {
             bytes += frame.packets.iter().map(|packet| packet.bytes().len() as u64).sum::<u64>();
             self.queue.push(self.departure.single(time, role, &frame.encode()));
         }
-        let RtpCounters { missing, late, .. } = self.entrance.counters();
+        let RtpCounters { missing, late, restarts, .. } = self.entrance.counters();
         let skipped = self.skipped;
         self.tally.change(|near| {
             near.frames += frames;
             near.bytes += bytes;
             (near.source_missing, near.source_reordered, near.skipped) = (missing, late, skipped);
+            near.source_restarts = restarts;
         });
     }
 }

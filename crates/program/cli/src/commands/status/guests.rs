@@ -141,11 +141,16 @@ pub fn write_streams(streams: &[StreamStatus], out: &mut dyn Write) -> io::Resul
         };
         let at = stream.to.as_ref().map_or(String::new(), |to| format!("{to}:"));
         let reason = stream.reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
-        let StreamStatus { source, sink, frames, repaired, late, lost, unsent, .. } = stream;
+        let StreamStatus { source, sink, frames, repaired, late, lost, unsent, restarts, .. } =
+            stream;
+        let anew = match restarts {
+            0 => String::new(),
+            count => format!("; the source began anew {count} times"),
+        };
         writeln!(
             out,
             "  stream   {source} to {at}{sink} {state}{reason}\n           {frames} frames, {}; \
-            {repaired} repaired, {late} late, {lost} lost, {unsent} of them unsent",
+            {repaired} repaired, {late} late, {lost} lost, {unsent} of them unsent{anew}",
             megabytes(stream.bytes)
         )?;
     }

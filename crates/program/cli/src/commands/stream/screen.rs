@@ -285,6 +285,9 @@ fn account(summary: &StreamSummary, rate: Rate) -> String {
             "\nsource: {unsent} dropped here for lack of room, {source_missing}{packets} missing \
             and {source_reordered} out of order at the input, {skipped} bytes not in frames",
         ));
+        if near.source_restarts > 0 {
+            text.push_str(&format!("; it began anew {} times", near.source_restarts));
+        }
         if !is_video {
             text.push_str(&format!(
                 "; pacing error {} us in the mean, {} us at most",
