@@ -27,6 +27,9 @@ pub struct RemoteAccess {
     pub publish: Option<PublishWay>,
     /// The rate limit that all connections of the destination share.
     pub pace: Option<Arc<DeliveryPace>>,
+    /// Who tries what the far side can, such as node and destination: the names of trial files come
+    /// from it. The next trial by the same overwrites and removes what one left that was cut short.
+    pub tried_by: String,
     /// The longest time in which nothing moves: 60 s, longer than any pause of a server at work
     /// that answers a request.
     pub stall: Duration,
@@ -65,6 +68,7 @@ impl Default for RemoteAccess {
             s3: S3Access::default(),
             publish: None,
             pace: None,
+            tried_by: String::new(),
             stall: Duration::from_secs(60),
         }
     }

@@ -141,7 +141,7 @@ impl FolderSink {
 
 impl RemoteSink for FolderSink {
     fn abilities(&mut self) -> Result<Abilities, DeliveryFailure> {
-        let trial = name::trial();
+        let trial = name::trial(&self.access.tried_by);
         self.write(&trial, b"trial")?;
         fs::remove_file(self.root.join(trial))
             .map_err(|error| self.failure("cannot remove a file", &error))?;

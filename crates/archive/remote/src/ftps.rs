@@ -305,8 +305,10 @@ impl FtpsSink {
 impl RemoteSink for FtpsSink {
     fn abilities(&mut self) -> Result<Abilities, DeliveryFailure> {
         self.ready()?;
-        let trial = name::trial();
+        let trial = name::trial(&self.login.access.tried_by);
         let (part, whole) = (self.path(&format!("{trial}.part")), self.path(&trial));
+        // What an earlier trial left that was cut short: not every server renames over it.
+        self.remove(&whole)?;
         self.store(&part, 0, b"trial")?;
         let renames = self.renames(&part, &whole)?;
         let resumes = renames

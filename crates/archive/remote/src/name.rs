@@ -1,8 +1,9 @@
 //! Names at a destination.
 
 use crate::failure::failed;
+use crate::source::hex;
+use sha2::{Digest, Sha256};
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
-use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Checks a name that is written at a destination.
 ///
@@ -38,11 +39,12 @@ pub fn split(name: &str) -> (&str, &str) {
     name.rsplit_once('/').unwrap_or(("", name))
 }
 
-/// The name of a trial file: several nodes, or several destinations of one, may try one place at a
-/// time.
-pub fn trial() -> String {
-    let random = RandomState::new().build_hasher().finish();
-    format!(".skyhaul-trial-{random:016x}")
+/// The name of a trial file. Several nodes, or several destinations of one, may try one place at a
+/// time; one of them has the same name each time, so that a trial that was cut short leaves nothing
+/// for longer than until the next one.
+pub fn trial(by: &str) -> String {
+    let digest = Sha256::digest(by.as_bytes());
+    format!(".skyhaul-trial-{}", hex(&digest[..TRIAL_BYTES]))
 }
 
 /// The name under which a file is written before it is whole.
@@ -66,6 +68,8 @@ pub fn folders(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices('/').map(|(at, _)| &name[..at])
 }
 
+/// Of the digest in the name of a trial file.
+const TRIAL_BYTES: usize = 8;
 /// S3 takes keys of 1,024 bytes; a prefix of a destination takes some of them.
 const LONGEST_NAME: usize = 900;
 /// File systems take 255 bytes; a part's name adds six.
@@ -84,6 +88,13 @@ mod tests {
         for good in ["a", "2026/330/a.PDS", "Åre", "..a"] {
             check("folder:/x", good).unwrap();
         }
+    }
+
+    #[test]
+    fn a_trial_has_the_same_name_each_time_and_another_at_another_destination() {
+        assert_eq!(trial("oper/lance"), trial("oper/lance"));
+        assert_ne!(trial("oper/lance"), trial("oper/modaps"));
+        assert_eq!(trial("oper/lance").len(), ".skyhaul-trial-".len() + 16);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct S3Sink {
     store: Store,
     known: Option<Abilities>,
     least_part: ByteCount,
+    /// Who tries what the store can.
+    tried_by: String,
 }
 
 impl S3Sink {
@@ -47,7 +49,7 @@ impl S3Sink {
         let place = crate::RemotePlace::S3 { bucket: bucket.to_owned(), prefix: prefix.to_owned() };
         let store = Store::new(place.to_string(), bucket, prefix, access)?;
         let least_part = access.s3.least_part;
-        Ok(Self { store, known, least_part })
+        Ok(Self { store, known, least_part, tried_by: access.tried_by.clone() })
     }
 
     fn known(&mut self) -> Result<Abilities, DeliveryFailure> {
@@ -169,7 +171,7 @@ impl S3Sink {
 
 impl RemoteSink for S3Sink {
     fn abilities(&mut self) -> Result<Abilities, DeliveryFailure> {
-        let found = check::trial(&mut self.store)?;
+        let found = check::trial(&mut self.store, &self.tried_by)?;
         Ok(self.known.insert(found).clone())
     }
 

@@ -207,7 +207,7 @@ pub enum ResumeStep {
     Further(UploadedPart),
 }
 
-/// How an object store checks the content that it takes.
+/// How a destination checks the content that it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreCheck {
@@ -217,6 +217,8 @@ pub enum StoreCheck {
     Crc32c,
     /// MD5 of each part.
     Md5,
+    /// BLAKE3 of each file, as another node computes it.
+    Blake3,
     /// Not at all.
     Nothing,
 }
@@ -246,7 +248,7 @@ pub struct Abilities {
     pub resumes: bool,
     /// Whether it refuses to replace a file by itself, also when two write at a time.
     pub refuses_existing: bool,
-    /// How it checks content; nothing but object stores does.
+    /// How it checks content; nothing but object stores and other nodes does.
     pub check: StoreCheck,
     /// Whether a file that gets its name can take another one's place in one step; none where that
     /// is not known.

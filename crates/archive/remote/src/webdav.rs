@@ -32,6 +32,8 @@ pub struct WebSink {
     folder: String,
     /// The `authorization` header.
     login: Option<crate::access::Secret>,
+    /// Who tries what the server can.
+    tried_by: String,
     known: Option<Abilities>,
 }
 
@@ -67,7 +69,8 @@ impl WebSink {
             }
             None => crate::access::Secret(format!("Bearer {}", secret.0)),
         });
-        Ok(Self { client, place, folder: server.folder.clone(), login, known })
+        let (folder, tried_by) = (server.folder.clone(), access.tried_by.clone());
+        Ok(Self { client, place, folder, login, tried_by, known })
     }
 
     fn target(&self, file_name: &str) -> String {
@@ -230,7 +233,7 @@ fn compared(digest: [u8; 32], file: &OutgoingFile, proof: Proof) -> RemoteFound 
 
 impl RemoteSink for WebSink {
     fn abilities(&mut self) -> Result<Abilities, DeliveryFailure> {
-        let whole = name::trial();
+        let whole = name::trial(&self.tried_by);
         let part = format!("{whole}.part");
         let (part, whole) = (&part[..], &whole[..]);
         let answer = self.put(part, b"trial")?;

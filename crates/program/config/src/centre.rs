@@ -6,7 +6,7 @@ use crate::expedited::ExpeditedEntry;
 use crate::forwards::ForwardEntry;
 use crate::name::Mtu;
 use crate::node::Node;
-use crate::outlets::ProductOutlets;
+use crate::outlets::{ProductDestination, ProductOutlets};
 use crate::packets::Live;
 use crate::peer::{PeerEntry, PeerNames};
 use crate::products::{ProductEntry, ProductRules, Products};
@@ -202,7 +202,9 @@ impl CentreConfig {
     fn sends_more(&self) -> bool {
         let is_read = |peer: &PeerEntry| peer.files.as_ref().is_some_and(|files| files.read);
         let may = |peer: &PeerEntry| peer.rules() != FarRules::default() || is_read(peer);
-        !self.forward.is_empty() || self.peer.iter().any(may)
+        let to_node = |one: &ProductDestination| one.node().is_some();
+        let delivers = self.outlets.destinations.iter().any(to_node);
+        delivers || !self.forward.is_empty() || self.peer.iter().any(may)
     }
 
     /// How the rate towards peers is kept.

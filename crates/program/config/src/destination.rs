@@ -3,6 +3,7 @@
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::name::{Name, from_text};
 use crate::peer::PeerEntry;
+use crate::product_terms::OutletFolder;
 use crate::section::section;
 use skyhaul_remote::RemotePlace;
 use skyhaul_units::{Duration, Rate};
@@ -11,21 +12,27 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 section! {
-    /// Where contacts go, to a node; or where products go, to any other place. A `[[subscription]]`
-    /// says what goes there. Each destination has its own backlog: one that is away holds up no
-    /// other. In the spool each node has its own receipts; data for several nodes crosses the line
-    /// once for each. Mirrors, streams, files of folders, and forwards that name none go to the
-    /// first node. A node that is added or removed applies at once too, unless a folder, forward,
-    /// mirror or stream uses it. Up to 16 nodes, and 64 other places.
+    /// Where contacts go, to a node; or where products go, to a folder of a node or to any other
+    /// place. A `[[subscription]]` says what goes there. Each destination has its own backlog: one
+    /// that is away holds up no other. In the spool each node has its own receipts; data for
+    /// several nodes crosses the line once for each. Mirrors, streams, files of folders, and
+    /// forwards that name none go to the first node. A node that is added or removed applies at
+    /// once too, unless a folder, forward, mirror or stream uses it. Up to 16 nodes, and 64 places
+    /// of products.
     "[[destination]]" DestinationEntry applies at_once(
         name, to, key, password, host_keys, ca, endpoint, region, profile_file, profile, rate,
         connections, publish, directory, notices, catch_up_class, catch_up_after
     ) checked by DestinationEntry::check {
         /// The name by which subscriptions, commands and status name it, and the consumer's name in
-        /// delivery records. A node has the name of its `[[peer]]`; any other place needs one.
+        /// delivery records. A node has the name of its `[[peer]]`; so has a folder of a node,
+        /// unless it is given another one. Any other place needs one.
         name: Name => optional,
-        /// `node:NAME`, the `[[peer]]` of this name, which needs an address; `folder:PATH`, a
-        /// folder of this machine or mounted here, which the node creates if it does not exist;
+        /// `node:NAME`, the `[[peer]]` of this name, which needs an address, for contacts.
+        /// `node:NAME/DIR`, a folder of that peer, for products: below the `[peer.files]` that it
+        /// has for this node, and created if it does not exist; `node:NAME/` is that folder itself.
+        /// A peer with an address is called; one without has to connect. Its report that a file is
+        /// on its disk is the proof of a delivery. `folder:PATH`, a folder of this machine or
+        /// mounted here, which the node creates if it does not exist;
         /// `sftp://USER@HOST[:PORT]/DIR`; `ftps://USER@HOST[:PORT]/DIR`;
         /// `https://[USER@]HOST[:PORT]/DIR` (PUT, and WebDAV where the server has it); or
         /// `s3://BUCKET[/PREFIX]`.
@@ -82,10 +89,39 @@ section! {
 /// What a destination is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DestinationPlace {
-    /// Another node, by the name of its `[[peer]]`.
+    /// Another node, by the name of its `[[peer]]`: it takes contacts.
     Node(Name),
     /// A place of products.
+    Products(OutletPlace),
+}
+
+/// Where products go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutletPlace {
+    /// A folder of another node.
+    Node(NodeFolder),
+    /// A place that is no node.
     Remote(RemotePlace),
+}
+
+/// A folder of another node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFolder {
+    /// The name of its `[[peer]]`.
+    pub node: Name,
+    /// The folder, below the one that it has for this node.
+    pub folder: OutletFolder,
+}
+
+/// What goes to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DestinationUse {
+    /// Contacts.
+    Contacts,
+    /// Products.
+    Products,
+    /// Both.
+    Both,
 }
 
 /// How a file gets its final name.
@@ -113,11 +149,18 @@ pub enum SinceName {
 pub struct Destination {
     /// The node.
     pub peer: PeerEntry,
-    /// What its table says.
+    /// What its table says; where only products go there, the first of their tables.
     pub entry: DestinationEntry,
+    /// What goes there.
+    pub usage: DestinationUse,
 }
 
 impl Destination {
+    /// Whether contacts go there.
+    pub fn takes_contacts(&self) -> bool {
+        self.usage != DestinationUse::Products
+    }
+
     /// The name of its node.
     pub fn name(&self) -> &str {
         self.peer.name.as_str()
@@ -128,16 +171,21 @@ impl FromStr for DestinationPlace {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix("node:") {
-            return name
-                .parse()
-                .map(Self::Node)
-                .map_err(|error: crate::NameError| error.to_string());
+            let named = |name: &str| {
+                name.parse::<Name>().map_err(|error: crate::NameError| error.to_string())
+            };
+            let Some((name, folder)) = name.split_once('/') else {
+                return named(name).map(Self::Node);
+            };
+            let place = NodeFolder { node: named(name)?, folder: folder.parse()? };
+            return Ok(Self::Products(OutletPlace::Node(place)));
         }
+        let remote = |place| Self::Products(OutletPlace::Remote(place));
         // Paths begin at the file's own folder.
         if let Some(path) = text.strip_prefix("folder:").filter(|path| !path.is_empty()) {
-            return Ok(Self::Remote(RemotePlace::Folder(PathBuf::from(path))));
+            return Ok(remote(RemotePlace::Folder(PathBuf::from(path))));
         }
-        text.parse().map(Self::Remote).map_err(|error: skyhaul_remote::PlaceError| {
+        text.parse().map(remote).map_err(|error: skyhaul_remote::PlaceError| {
             error.to_string().replace(
                 "; write \"folder:/path\"",
                 "; write \"node:NAME\", \
@@ -150,6 +198,14 @@ impl std::fmt::Display for DestinationPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Node(name) => write!(f, "node:{name}"),
+            Self::Products(place) => place.fmt(f),
+        }
+    }
+}
+impl std::fmt::Display for OutletPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Node(NodeFolder { node, folder }) => write!(f, "node:{node}/{}", folder.as_str()),
             Self::Remote(place) => place.fmt(f),
         }
     }
@@ -190,12 +246,26 @@ impl DestinationEntry {
         ))
     }
 
-    /// The name of the peer that it is, if it is one.
+    /// The name of the peer that contacts go to, if they do.
     const fn node(&self) -> Option<&Name> {
         match &self.to {
             DestinationPlace::Node(name) => Some(name),
-            DestinationPlace::Remote(_) => None,
+            DestinationPlace::Products(_) => None,
         }
+    }
+
+    /// The folder of a peer that products go to, if they do.
+    const fn node_folder(&self) -> Option<&NodeFolder> {
+        match &self.to {
+            DestinationPlace::Products(OutletPlace::Node(folder)) => Some(folder),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub(super) fn title(&self) -> Option<&Name> {
+        let of_node = self.node_folder().map(|folder| &folder.node);
+        self.node().or(self.name.as_ref()).or(of_node)
     }
 
     /// The first key that it has although it is for other places.
@@ -205,8 +275,7 @@ impl DestinationEntry {
             ("since", self.since != SinceName::Now),
             ("catch_up_class", self.catch_up_class.is_some()),
         ];
-        let of_place = [
-            ("name", self.name.is_some()),
+        let of_server = [
             ("key", self.key.is_some()),
             ("password", self.password.is_some()),
             ("host_keys", self.host_keys.is_some()),
@@ -215,21 +284,29 @@ impl DestinationEntry {
             ("region", self.region.is_some()),
             ("profile_file", self.profile_file.is_some()),
             ("profile", self.profile.is_some()),
+            ("publish", self.publish != PublishName::Auto),
+        ];
+        let of_place = [
+            ("name", self.name.is_some()),
             ("rate", self.rate.is_some()),
             ("connections", self.connections != 1),
-            ("publish", self.publish != PublishName::Auto),
             ("directory", self.directory.is_some()),
         ];
-        let foreign: &[_] = if self.node().is_some() { &of_place } else { &of_node };
-        foreign.iter().find(|(_, is_given)| *is_given).map(|(key, _)| *key)
+        let foreign: [&[_]; 2] = match &self.to {
+            DestinationPlace::Node(_) => [&of_place, &of_server],
+            DestinationPlace::Products(OutletPlace::Node(_)) => [&of_node, &of_server],
+            DestinationPlace::Products(OutletPlace::Remote(_)) => [&of_node, &[]],
+        };
+        foreign.into_iter().flatten().find(|(_, is_given)| *is_given).map(|(key, _)| *key)
     }
 }
 
 /// The destinations of a file by kind, each place of products with its place among the tables.
 pub(super) struct Destinations {
-    /// The nodes, in the order of the file.
+    /// The nodes that this one calls: those that contacts go to, in the order of the file, then
+    /// those that only products go to.
     pub nodes: Vec<Destination>,
-    /// The others.
+    /// The places of products.
     pub places: Vec<(usize, DestinationEntry)>,
 }
 
@@ -260,11 +337,15 @@ pub(super) fn resolve(
         let at = |key| KeyPlace { heading: HEADING, nth, key };
         let refuse = |what: String, help: &str| ConfigError::at(config, at("to"), what, help);
         if let Some(key) = entry.foreign_key() {
-            let kind = if entry.node().is_some() { "a node" } else { "no node" };
+            let kind = match &entry.to {
+                DestinationPlace::Node(_) => "a node",
+                DestinationPlace::Products(OutletPlace::Node(_)) => "a folder of a node",
+                DestinationPlace::Products(OutletPlace::Remote(_)) => "no node",
+            };
             let what = format!("the destination `{}` is {kind}, and has no `{key}`", entry.to);
             return Err(ConfigError::at(config, at(key), what, "remove the key"));
         }
-        let Some(name) = entry.node().or(entry.name.as_ref()).cloned() else {
+        let Some(name) = entry.title().cloned() else {
             let what = format!("the destination `{}` has no name", entry.to);
             return Err(refuse(what, "add `name`, by which subscriptions and commands name it"));
         };
@@ -273,13 +354,46 @@ pub(super) fn resolve(
             return Err(refuse(what, "give each destination once, under a name of its own"));
         }
         if entry.node().is_none() {
+            if let Some(NodeFolder { node, .. }) = entry.node_folder() {
+                peer_of(node, peers, own).map_err(|(what, help)| refuse(what, &help))?;
+            }
             found.places.push((nth, entry));
             continue;
         }
-        let peer = peer_of(&name, peers, own).map_err(|(what, help)| refuse(what, &help))?;
-        found.nodes.push(Destination { peer: peer.clone(), entry });
+        let peer = peer_of(&name, peers, own).and_then(with_address);
+        let peer = peer.map_err(|(what, help)| refuse(what, &help))?;
+        let usage = DestinationUse::Contacts;
+        found.nodes.push(Destination { peer: peer.clone(), entry, usage });
+    }
+    found.call_for_products(peers);
+    if found.nodes.len() > MAX_DESTINATIONS {
+        let place = KeyPlace { heading: HEADING, nth: 0, key: "to" };
+        let what = format!("{} nodes are called", found.nodes.len());
+        let help = format!("write destinations at no more than {MAX_DESTINATIONS} nodes");
+        return Err(ConfigError::at(config, place, what, &help));
     }
     Ok(found)
+}
+
+impl Destinations {
+    /// Adds the nodes that are called because products go there.
+    fn call_for_products(&mut self, peers: &[PeerEntry]) {
+        for (_, entry) in &self.places {
+            let Some(NodeFolder { node, .. }) = entry.node_folder() else { continue };
+            let called = self.nodes.iter_mut().find(|one| one.peer.name == *node);
+            if let Some(called) = called {
+                if called.usage == DestinationUse::Contacts {
+                    called.usage = DestinationUse::Both;
+                }
+                continue;
+            }
+            let Some(peer) = peers.iter().find(|peer| peer.name == *node) else { continue };
+            if peer.addresses.iter().next().is_some() {
+                let (peer, entry) = (peer.clone(), entry.clone());
+                self.nodes.push(Destination { peer, entry, usage: DestinationUse::Products });
+            }
+        }
+    }
 }
 
 /// The peer that a destination is; or what is wrong, and what to do.
@@ -297,7 +411,13 @@ fn peer_of<'a>(
         let help = "add a [[peer]] with this name, its addresses and fingerprints";
         return Err((what, help.to_owned()));
     };
+    Ok(peer)
+}
+
+/// The peer, which contacts go to.
+fn with_address(peer: &PeerEntry) -> Result<&PeerEntry, (String, String)> {
     if peer.addresses.iter().next().is_none() {
+        let name = &peer.name;
         let what = format!("the peer `{name}` of the destination has no address");
         let help = format!("add `addresses = [\"HOST:PORT\"]` to the [[peer]] `{name}`");
         return Err((what, help));

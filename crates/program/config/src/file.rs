@@ -139,6 +139,8 @@ const FIRST: ConfigTable = ConfigTable {
 /// Tables that say what is sent, and need a destination.
 const SENDING: [&str; 9] =
     ["channel", "line", "path", "spool", "sync", "refill", "folder", "mirror", "stream"];
+/// Those of them about contacts, which need a destination that takes contacts.
+const CAPTURING: [&str; 2] = ["channel", "refill"];
 /// Tables that say what is received, and need an address to listen on.
 const RECEIVING: [&str; 8] =
     ["store", "session", "products", "product", "expedited", "budget", "live", "serve"];
@@ -152,8 +154,6 @@ impl NodeFile {
         config: ConfigText<'_>,
         tables: &toml::Table,
     ) -> Result<NodeConfig, ConfigError> {
-        let has =
-            |names: &[&'static str]| names.iter().copied().find(|name| tables.contains_key(*name));
         crate::peer::check(config, &self.peer)?;
         let own = &self.node.name;
         if let Some(peer) = self.peer.iter().find(|peer| peer.name == *own) {
@@ -163,30 +163,7 @@ impl NodeFile {
         let found = crate::destination::resolve(config, entries, &self.peer, own)?;
         let far = found.nodes;
         let outlets = self.outlets(config, found.places, &far)?;
-        let listens = !self.listen.is_empty();
-        if far.is_empty() && self.node.standby_of.is_some() {
-            let place = KeyPlace { heading: "[node]", nth: 0, key: "standby_of" };
-            let what = "a standby has nowhere to send to".to_owned();
-            let help = "add a [[destination]], or remove the key";
-            return Err(ConfigError::at(config, place, what, help));
-        }
-        match (far.is_empty(), listens) {
-            (true, false) => return Err(ConfigError::idle(config, has(&SENDING))),
-            (true, true) => {
-                if let Some(table) = has(&SENDING) {
-                    return Err(ConfigError::needs(config, table, "[[destination]]"));
-                }
-            }
-            (false, false) => {
-                if let Some(table) = has(&RECEIVING) {
-                    return Err(ConfigError::needs(config, table, "[[listen]]"));
-                }
-            }
-            (false, true) => {}
-        }
-        if let (None, Some(table)) = (&self.products, has(&MADE)) {
-            return Err(ConfigError::needs(config, table, "[products]"));
-        }
+        self.check_tables(config, &far, tables)?;
         let base = config.file.parent().unwrap_or(Path::new(""));
         self.node.resolve(base);
         self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
@@ -212,6 +189,7 @@ impl NodeFile {
         let forwards = core::mem::take(&mut self.forward).into_iter();
         let (sent, received) = forwards.partition(is_sent);
         let station = (!far.is_empty()).then(|| self.station(far, sent));
+        let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
         let mut config_of = NodeConfig { node, station, centre, blocks, serve };
         if let Some(station) = &mut config_of.station {
@@ -223,6 +201,46 @@ impl NodeFile {
             centre.resolve(base);
         }
         Ok(config_of)
+    }
+
+    /// Checks that each table has an effect beside the others.
+    fn check_tables(
+        &self,
+        config: ConfigText<'_>,
+        far: &[Destination],
+        tables: &toml::Table,
+    ) -> Result<(), ConfigError> {
+        let has =
+            |names: &[&'static str]| names.iter().copied().find(|name| tables.contains_key(*name));
+        let sends_contacts = far.iter().any(Destination::takes_contacts);
+        if !sends_contacts && self.node.standby_of.is_some() {
+            let place = KeyPlace { heading: "[node]", nth: 0, key: "standby_of" };
+            let what = "a standby has nowhere to send to".to_owned();
+            let help = "add a [[destination]], or remove the key";
+            return Err(ConfigError::at(config, place, what, help));
+        }
+        match (far.is_empty(), !self.listen.is_empty()) {
+            (true, false) => return Err(ConfigError::idle(config, has(&SENDING))),
+            (true, true) => {
+                if let Some(table) = has(&SENDING) {
+                    return Err(ConfigError::needs(config, table, "[[destination]]"));
+                }
+            }
+            (false, false) => {
+                if let Some(table) = has(&RECEIVING) {
+                    return Err(ConfigError::needs(config, table, "[[listen]]"));
+                }
+            }
+            (false, true) => {}
+        }
+        if let (false, false, Some(table)) = (far.is_empty(), sends_contacts, has(&CAPTURING)) {
+            let node = "[[destination]] with to = \"node:NAME\"";
+            return Err(ConfigError::needs(config, table, node));
+        }
+        if let (None, Some(table)) = (&self.products, has(&MADE)) {
+            return Err(ConfigError::needs(config, table, "[products]"));
+        }
+        Ok(())
     }
 
     fn check_forwards(
@@ -293,7 +311,9 @@ impl NodeFile {
             let help = format!("add a {other}, or remove the table");
             Err(ConfigError::at(config, place, format!("{what} without a {other}"), &help))
         };
-        if let (Some((nth, _)), []) = (contacts.first(), far) {
+        let nodes = far.iter().filter(|one| one.takes_contacts()).map(Destination::name);
+        let nodes: Vec<&str> = nodes.collect();
+        if let (Some((nth, _)), []) = (contacts.first(), &nodes[..]) {
             let what = "a subscription to contacts has no effect";
             return needs(heading, *nth, what, "[[destination]] that is a node");
         }
@@ -310,7 +330,6 @@ impl NodeFile {
             }
         }
         self.subscription = contacts.into_iter().map(|(_, entry)| entry).collect();
-        let nodes: Vec<&str> = far.iter().map(Destination::name).collect();
         crate::outlets::resolve(config, Written { destinations, subscriptions }, &nodes)
     }
 

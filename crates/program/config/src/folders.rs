@@ -184,6 +184,7 @@ impl FolderEntry {
             dry_run: false,
             checksum: false,
             delete: false,
+            keep: false,
             limit: self.limit,
             deadline: self.deadline,
             priority: self.priority.unwrap_or(PRIORITY),

@@ -68,7 +68,10 @@ pub use book::{AddressBook, BookChangeError, BookPeer};
 pub use budget::{BudgetEntry, BudgetKind};
 pub use centre::{CentreConfig, Listen, SessionLimits, Store};
 pub use channel::{Channel, Compress, MissionRef};
-pub use destination::{Destination, DestinationEntry, DestinationPlace, PublishName, SinceName};
+pub use destination::{
+    Destination, DestinationEntry, DestinationPlace, DestinationUse, NodeFolder, OutletPlace,
+    PublishName, SinceName,
+};
 pub use destination_names::{DestinationNames, SubscribedNames};
 pub use error::{ConfigError, ConfigText};
 pub use expedited::{Apids, ExpeditedEntry};

@@ -1,5 +1,5 @@
 //! `[[mirror]]` and `[peer.files]`: folders of a station that centres get, over the sessions that
-//! they have.
+//! they have, and what peers may read and write.
 
 use crate::destination_names::DestinationNames;
 use crate::error::{ConfigError, ConfigText, KeyPlace};
@@ -49,13 +49,14 @@ section! {
 }
 
 section! {
-    /// The rights of the station above to files of this centre. Without this table it has none.
+    /// The rights of the peer above to files of this node, whichever of the two calls the other.
+    /// Without this table it has none.
     "[peer.files]" FilesEntry checked by FilesEntry::check {
-        /// The folder that the station cannot leave. The centre creates it if it does not exist.
+        /// The folder that the peer cannot leave. The node creates it if it does not exist.
         root: PathBuf => required,
-        /// The station may write files there.
+        /// The peer may write files there: mirrors, files of drop folders, products.
         write: bool => "true",
-        /// The station may read files from there.
+        /// The peer may read files from there.
         read: bool => "false",
     }
 }
@@ -110,6 +111,7 @@ impl MirrorEntry {
             dry_run: false,
             checksum: self.checksum,
             delete: self.delete,
+            keep: false,
             limit: self.limit,
             deadline: self.deadline,
             priority: self.priority,

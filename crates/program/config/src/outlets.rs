@@ -1,6 +1,8 @@
-//! Where products go: the destinations that are no nodes, and the subscriptions to products.
+//! Where products go: their destinations, and the subscriptions to them.
 
-use crate::destination::{self, DestinationEntry, DestinationPlace, PublishName};
+use crate::destination::{
+    self, DestinationEntry, DestinationPlace, NodeFolder, OutletPlace, PublishName,
+};
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::name::Name;
 use crate::product_terms::{
@@ -30,7 +32,7 @@ pub struct ProductDestination {
     /// Its name.
     pub name: Name,
     /// Where it is.
-    pub place: RemotePlace,
+    pub place: OutletPlace,
     /// What its table says.
     pub entry: DestinationEntry,
 }
@@ -60,8 +62,8 @@ impl ProductOutlets {
 }
 
 impl ProductDestination {
-    /// How it is entered.
-    pub fn access(&self) -> RemoteAccess {
+    /// How it is entered by `who`: the name of the node, or of a program beside it.
+    pub fn access(&self, who: &str) -> RemoteAccess {
         let usual = RemoteAccess::default();
         let entry = &self.entry;
         RemoteAccess {
@@ -82,6 +84,7 @@ impl ProductDestination {
                 PublishName::Direct => Some(PublishWay::Direct),
             },
             pace: entry.rate.map(|rate| Arc::new(DeliveryPace::new(rate))),
+            tried_by: format!("{who}/{}", self.name),
             stall: usual.stall,
         }
     }
@@ -89,8 +92,16 @@ impl ProductDestination {
     /// The folder of this machine that it is, if it is one.
     pub fn folder(&self) -> Option<&Path> {
         match &self.place {
-            RemotePlace::Folder(path) => Some(path),
+            OutletPlace::Remote(RemotePlace::Folder(path)) => Some(path),
             _ => None,
+        }
+    }
+
+    /// The folder of another node that it is, if it is one.
+    pub const fn node(&self) -> Option<&NodeFolder> {
+        match &self.place {
+            OutletPlace::Node(folder) => Some(folder),
+            OutletPlace::Remote(_) => None,
         }
     }
 
@@ -99,7 +110,11 @@ impl ProductDestination {
         if let Some(directory) = &self.entry.directory {
             return directory.clone();
         }
-        match &self.place {
+        let place = match &self.place {
+            OutletPlace::Node(at) => return at.folder.as_str().to_owned(),
+            OutletPlace::Remote(place) => place,
+        };
+        match place {
             RemotePlace::Folder(path) => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 path.to_string_lossy().into_owned()
@@ -117,7 +132,12 @@ impl ProductDestination {
             return address.clone();
         }
         let anyone = |server: &RemoteServer| RemoteServer { user: None, ..server.clone() };
-        let text = match &self.place {
+        let place = match &self.place {
+            // Consumers read the folder on their own disk.
+            OutletPlace::Node(_) => return format!("file:///{}", cnm::escaped(&self.directory())),
+            OutletPlace::Remote(place) => place,
+        };
+        let text = match place {
             RemotePlace::Folder(_) => format!("file://{}", self.directory()),
             RemotePlace::Sftp(server) => RemotePlace::Sftp(anyone(server)).to_string(),
             RemotePlace::Ftps(server) => RemotePlace::Ftps(anyone(server)).to_string(),
@@ -130,7 +150,7 @@ impl ProductDestination {
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
-        if let RemotePlace::Folder(path) = &mut self.place {
+        if let OutletPlace::Remote(RemotePlace::Folder(path)) = &mut self.place {
             crate::from_base(base, path);
         }
         let entry = &mut self.entry;
@@ -294,12 +314,15 @@ pub(super) fn resolve(
 
 /// A destination of products.
 fn destination_of(entry: DestinationEntry) -> Result<ProductDestination, String> {
-    let (Some(name), DestinationPlace::Remote(place)) = (entry.name.clone(), entry.to.clone())
+    let (Some(name), DestinationPlace::Products(place)) =
+        (entry.title().cloned(), entry.to.clone())
     else {
         return Err(format!("the destination `{}` takes no products", entry.to));
     };
-    let is_renamed =
-        matches!(place, RemotePlace::Sftp(_) | RemotePlace::Ftps(_) | RemotePlace::Https(_));
+    let is_renamed = matches!(
+        place,
+        OutletPlace::Remote(RemotePlace::Sftp(_) | RemotePlace::Ftps(_) | RemotePlace::Https(_))
+    );
     if entry.publish != PublishName::Auto && !is_renamed {
         return Err(format!(
             "the destination `{name}` shows each file only when it is whole, and has no `publish`"
@@ -339,7 +362,11 @@ fn subscription_of(
     let to = entry.names().map_or_else(|| known.clone(), <[Name]>::to_vec);
     if let Some(node) = to.iter().find(|name| nodes.contains(&name.as_str())) {
         let what = format!("the destination `{node}` is a node, and takes contacts, no products");
-        return Err(Wrong::of("to", what, "write a destination that is no node"));
+        let help = format!(
+            "add a [[destination]] with a name of its own and to = \"node:{node}/DIR\", and write \
+             that name"
+        );
+        return Err(Wrong::of("to", what, &help));
     }
     if let Some(unknown) = to.iter().find(|name| !known.contains(name)) {
         let what = format!("there is no destination `{unknown}` for the subscription `{name}`");
@@ -352,7 +379,8 @@ fn subscription_of(
     }
     if to.is_empty() {
         let what = format!("the subscription `{name}` has no destination");
-        return Err(Wrong::of("to", what, "add a [[destination]] that is no node"));
+        let help = "add a [[destination]] of products, such as to = \"node:NAME/DIR\"";
+        return Err(Wrong::of("to", what, help));
     }
     Ok(ProductSubscription { name, to, entry })
 }
@@ -362,6 +390,15 @@ fn subscription_of(
 fn check_records(of: &ProductSubscription, outlets: &ProductOutlets) -> Result<(), Wrong> {
     let its = outlets.destinations.iter().filter(|one| of.to.contains(&one.name));
     for destination in its {
+        if destination.node().is_some() && of.entry.answer.is_some() {
+            let what = format!(
+                "the subscription `{}` awaits notices from `{}`, a node, which writes none",
+                of.name, destination.name
+            );
+            let help = "remove `answer`: that the node has a file on its disk is proof enough; or \
+                        give the node a subscription of its own";
+            return Err(Wrong::of("answer", what, help));
+        }
         if of.record() == RecordForm::None && destination.entry.publish == PublishName::Direct {
             let what = format!(
                 "files of the subscription `{}` are visible at `{}` while they grow, and no record \

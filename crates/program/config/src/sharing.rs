@@ -203,7 +203,8 @@ impl StationConfig {
             let place = KeyPlace { heading: "[[subscription]]", nth, key: "class" };
             (place, "a subscription", &entry.class)
         });
-        let places = config.places("destination", "to", |to| to.starts_with("node:"));
+        let places =
+            config.places("destination", "to", |to| to.starts_with("node:") && !to.contains('/'));
         let catching_up = self.destinations.iter().zip(places).map(|(destination, nth)| {
             let place = KeyPlace { heading: "[[destination]]", nth, key: "catch_up_class" };
             (place, "a destination's backlog", &destination.entry.catch_up_class)

@@ -1,7 +1,7 @@
 //! What a node captures and sends: its channels, its spool, and the line to its destination.
 
 use crate::channel::Channel;
-use crate::destination::Destination;
+use crate::destination::{Destination, DestinationUse};
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::folders::{FolderEntry, FolderUse};
 use crate::forwards::ForwardEntry;
@@ -135,7 +135,8 @@ impl StationConfig {
         }
         self.check_paths(config)?;
         self.check_standby(config)?;
-        let destinations: Vec<&str> = self.destinations.iter().map(Destination::name).collect();
+        let nodes = self.destinations.iter().filter(|one| one.takes_contacts());
+        let destinations: Vec<&str> = nodes.map(Destination::name).collect();
         let channels: Vec<&str> = self.channel.iter().map(|one| one.name.as_str()).collect();
         let with_own = |others: &Vec<Name>| -> Vec<String> {
             [&self.node.name].into_iter().chain(others).map(ToString::to_string).collect()
@@ -233,12 +234,17 @@ impl StationConfig {
         let sends = !self.forward.is_empty()
             || !self.folders.mirrored.is_empty()
             || !self.stream.is_empty();
-        let allows = |one: &Destination| one.peer.rules() != FarRules::default();
+        let allows = |one: &Destination| {
+            one.peer.rules() != FarRules::default()
+                || one.peer.files.is_some()
+                || one.usage != DestinationUse::Contacts
+        };
         let files = self.folders.dropped.iter().any(|folder| folder.r#as == FolderUse::Files);
         sends || files || self.destinations.iter().any(allows)
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
+        self.destinations.iter_mut().for_each(|one| one.peer.resolve(base));
         self.path.iter_mut().for_each(|path| path.resolve(base));
         self.channel.iter_mut().for_each(|channel| channel.resolve(base));
         self.folders.dropped.iter_mut().for_each(|folder| folder.resolve(base));

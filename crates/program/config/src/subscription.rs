@@ -271,7 +271,8 @@ impl SubscriptionEntry {
 
     /// Whether it names the destination.
     pub fn is_to(&self, destination: &Destination) -> bool {
-        self.names().is_none_or(|to| to.contains(&destination.peer.name))
+        destination.takes_contacts()
+            && self.names().is_none_or(|to| to.contains(&destination.peer.name))
     }
 
     /// Whether it takes every contact that `other` takes, for every destination of that.
@@ -329,15 +330,17 @@ pub(super) fn route(
 ) -> ContactRoute {
     let taking: Vec<&SubscriptionEntry> =
         subscriptions.iter().filter(|entry| entry.takes(label, own)).collect();
+    let takes = |place: &usize| destinations.get(*place).is_some_and(Destination::takes_contacts);
+    let every = || -> Vec<usize> { (0..destinations.len()).filter(takes).collect() };
     if taking.is_empty() {
         let is_own = label.station == own;
-        let to = if is_own { (0..destinations.len()).collect() } else { Vec::new() };
+        let to = if is_own { every() } else { Vec::new() };
         return ContactRoute { settle: SettleName::All, to };
     }
     let (mut to, mut settle) = (Vec::new(), SettleName::Any);
     for entry in taking.iter().take_while(|entry| !entry.is_to_nobody()) {
         let named: Vec<usize> = match entry.names() {
-            None => (0..destinations.len()).collect(),
+            None => every(),
             Some(names) => names
                 .iter()
                 .filter_map(|name| destinations.iter().position(|one| one.peer.name == *name))

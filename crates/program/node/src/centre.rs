@@ -18,7 +18,6 @@ mod delivery;
 mod downlink;
 mod files;
 mod gaps;
-mod incoming;
 mod keeper;
 mod live;
 mod onward;
@@ -39,6 +38,7 @@ use crate::custody::PREFACE;
 use crate::fault::Fault;
 use crate::forecasts::{GivenHint, HintGiver};
 use crate::guests::{self, ProgramBlocks};
+use crate::incoming::{self, FileService};
 use crate::services::{self, SessionMemory};
 use crate::status::{PathHint, StatusReply, StatusRequest};
 use admission::{AdmittedStation, PeerHint};
@@ -49,7 +49,6 @@ use delivery::{DeliveryLedger, DeliveryThreads};
 use downlink::{Downlink, Lines};
 use gaps::GapLedger;
 pub use gaps::kept as kept_gaps;
-use incoming::FileService;
 use keeper::Keeper;
 use live::Receivers;
 pub use onward::NodeKind;
@@ -58,9 +57,8 @@ use processor::Processor;
 use reload::Reload;
 pub(crate) use shared::CentreShared;
 use shared::CentreState;
-use skyhaul_channels_io::{ChannelService, IncomingChannels};
+use skyhaul_channels_io::{ChannelService, TakenChannels};
 use skyhaul_config::{CentreConfig, PeerEntry, ProductDestination};
-use skyhaul_files_io::{Claims, Directory, Root};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, StationName};
@@ -123,11 +121,12 @@ impl Centre {
         }
         let guests = guests::start(
             config.forwarding(),
-            IncomingChannels::Accepted,
+            TakenChannels::ALL,
             driver.waker(),
             shared.alarms.clone(),
         )?;
         let blocks = guests.blocks();
+        shared.desk.doors.called_by_peers(guests.files());
         let lines = Lines { peers, classes: config.classes(), listens, guests };
         let threads = start(config, lines, &shared, clock, driver)?;
         Ok(Self { shared, threads, blocks, reload: Reload::new(config.clone()) })
@@ -242,34 +241,6 @@ fn peers(
         peers.extend(peer.fingerprints.iter().map(|key| (key, admitted.clone())));
     }
     Ok(peers)
-}
-
-/// The folders of the stations that have one.
-fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>, Fault> {
-    let (claims, classes) = (Claims::default(), config.classes());
-    let mut roots = BTreeMap::new();
-    for peer in &config.peer {
-        let Some(files) = &peer.files else { continue };
-        services::make_folder(&files.root)?;
-        let place = Directory::open(&files.root).map_err(|error| {
-            let help = "give this user read permission, or configure another folder";
-            Fault::environment(
-                format!("the folder cannot be used ({error})"),
-                files.root.display(),
-                help,
-            )
-        })?;
-        let root = Root {
-            place,
-            read: files.read,
-            write: files.write,
-            claims: claims.clone(),
-            classes: classes.clone(),
-        };
-        let name = peer.name.to_string();
-        roots.extend(peer.fingerprints.iter().map(|key| (key, (name.clone(), root.clone()))));
-    }
-    Ok(roots)
 }
 
 /// The allowed sinks of each station.
@@ -426,7 +397,8 @@ fn start(
     let name = config.node.name.to_string();
     let deliveries = DeliveryThreads::new(shared.clone(), clock, name);
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
-    let incoming = FileService::new(lines.guests.files(), roots(config)?, shared.clone());
+    let roots = incoming::roots(config.peer.iter(), &config.classes())?;
+    let incoming = FileService::new(lines.guests.files(), roots, shared.clone());
     let streams = Streams::new(lines.guests.streams(), sinks(config)?, shared.clone(), clock);
     let name = config.node.name.to_string();
     let mut downlink = Downlink::new(name, lines, shared.clone(), blocks, receipts);

@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::services::SessionMemory;
 use skyhaul_channels::FIRST_GUEST;
 use skyhaul_channels_io::{
-    BLOCKS_SHARE, FILES_SHARE, FORWARDS_SHARE, IncomingChannels, STREAMS_SHARE, Tenants,
+    BLOCKS_SHARE, FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, TakenChannels, Tenants,
 };
 use skyhaul_forward_io::{ForwardNotice, Forwarding, StartError};
 use skyhaul_net::Waker;
@@ -43,7 +43,7 @@ pub fn window(own: SessionMemory) -> SessionMemory {
 /// A port or socket file cannot be listened at.
 pub fn start(
     forwarding: Forwarding,
-    taken: IncomingChannels,
+    taken: TakenChannels,
     waker: Waker,
     alarms: Arc<Alarms>,
 ) -> Result<Tenants, Fault> {

@@ -118,6 +118,9 @@ impl Node {
             Station::start(&config, written.clone(), upstream.clone(), place)
         };
         let station = config.station.as_deref().map(start).transpose()?;
+        if let (Some(centre), Some(station)) = (&centre, &station) {
+            centre.shared().desk.doors.calls_peers(station.files());
+        }
         let lines = BlockLines {
             station: station.as_ref().map(|part| PartLine {
                 service: part.blocks(),
@@ -279,6 +282,7 @@ impl Parts {
             | StatusRequest::Delivery { .. }
             | StatusRequest::OrderDelivery { .. }
             | StatusRequest::Outlets
+            | StatusRequest::TryOutlet { .. }
             | StatusRequest::KeepTrial { .. }
             | StatusRequest::Backfill(_)
             | StatusRequest::Items { .. } => match &self.centre {

@@ -4,8 +4,8 @@
 //! that syncs the disk (`spooler`), one that looks for frames that a destination misses (`refill`),
 //! one for the line (`uplinks`: an `uplink` for each destination), one for each drop folder
 //! (`folders`), one for each mirror (`mirrors`), one for each path with a feed or a plan
-//! (`outside`), three for each stream (`streams`), one that answers status requests. They meet in
-//! `shared`.
+//! (`outside`), three for each stream (`streams`), one that accepts files where a destination may
+//! write some here, one that answers status requests. They meet in `shared`.
 
 mod appending;
 mod board;
@@ -52,6 +52,7 @@ use crate::centre::CentreShared;
 use crate::fault::Fault;
 use crate::forecasts::{GivenHint, HintGiver};
 use crate::guests::{self, ProgramBlocks};
+use crate::incoming::{self, FileService};
 use crate::services::{self, SessionMemory};
 use crate::status::{ChannelState, ChannelStatus, DestinationStatus, StatusReply, StatusRequest};
 use crate::status::{FolderState, FolderStatus};
@@ -71,7 +72,7 @@ use routing::Routing;
 pub(crate) use shared::StationShared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_channels_io::ChannelService;
-use skyhaul_channels_io::{IncomingChannels, Tenants};
+use skyhaul_channels_io::{IncomingChannels, TakenChannels, Tenants};
 use skyhaul_config::{Destination, Input, MirrorEntry, MissionRef, StationConfig};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_store::{Disk, Spool, SpoolConfig, SpoolDraw, SpoolError};
@@ -112,6 +113,7 @@ pub(crate) struct Station {
     streams: Streams,
     outside: OutsideWatches,
     blocks: ChannelService,
+    files: ChannelService,
     reload: Reload,
 }
 
@@ -139,22 +141,30 @@ impl Station {
             config.destinations.iter().map(shown_destination).collect(),
         );
         let shared = Arc::new(StationShared::new(board, routing, spool, clock, driver.waker()));
-        let guests = guests::start(
-            config.forwarding(),
-            IncomingChannels::Refused,
-            driver.waker(),
-            shared.alarms.clone(),
-        )?;
+        let peers = config.destinations.iter().map(|one| &one.peer);
+        let roots = incoming::roots(peers, &config.sharing(0).tree)?;
+        let files = match roots.is_empty() {
+            true => IncomingChannels::Refused,
+            false => IncomingChannels::Accepted,
+        };
+        let taken = TakenChannels { files, ..TakenChannels::NONE };
+        let guests =
+            guests::start(config.forwarding(), taken, driver.waker(), shared.alarms.clone())?;
         let doors = (guests.files(), guests.streams());
         let blocks = guests.blocks();
         let line = LineParts { driver, paths, guests };
         let from = StationInputs { disk, upstream };
         let mut threads = start(config, &shared, from, clock, line)?;
         threads.extend(mirrors(config, &doors.0, &shared, clock)?);
+        if !roots.is_empty() {
+            let incoming = FileService::new(doors.0.clone(), roots, shared.clone());
+            threads.push(services::thread("files", move || incoming.run())?);
+        }
         let streams = Streams::start(config, &doors.1, &shared, clock)?;
         let outside = OutsideWatches::start(config.paths(), &shared, clock)?;
         let reload = Reload::new(written, opening);
-        Ok(Self { shared, threads, streams, outside, blocks, reload })
+        let files = doors.0;
+        Ok(Self { shared, threads, streams, outside, blocks, files, reload })
     }
 
     /// What its threads share.
@@ -165,6 +175,11 @@ impl Station {
     /// Channels for programs' blocks.
     pub(crate) fn blocks(&self) -> ChannelService {
         self.blocks.clone()
+    }
+
+    /// Channels for files.
+    pub(crate) fn files(&self) -> ChannelService {
+        self.files.clone()
     }
 
     /// The configuration in force.

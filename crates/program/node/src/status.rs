@@ -51,7 +51,7 @@ pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
     StatusServer, ask, ask_again, ask_backfill, ask_deliveries, ask_delivery, ask_gaps, ask_items,
-    ask_outlets, order,
+    ask_outlets, order, try_outlet,
 };
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};

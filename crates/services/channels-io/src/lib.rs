@@ -28,4 +28,6 @@ pub use hint::{HintError, OwnHint};
 pub use path_choice::PathChoice;
 pub use polled::{ChannelPhase, PolledBlock, PolledChannel};
 pub use shared_session::{ChannelService, IncomingChannels};
-pub use tenants::{BLOCKS_SHARE, FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, SessionPeer, Tenants};
+pub use tenants::{
+    BLOCKS_SHARE, FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, SessionPeer, TakenChannels, Tenants,
+};

@@ -99,8 +99,19 @@ impl ChannelService {
     /// # Errors
     /// The node has stopped, or the session has as many channels as it may.
     pub async fn connect(&self, node: usize, class: &str) -> Result<AppChannel, AppChannelError> {
-        let classes = vec![class.to_owned()];
-        let (to, request) = (FarNode::Place(node), Bytes::new());
+        self.open(FarNode::Place(node), class).await
+    }
+
+    /// As [`ChannelService::connect`], with the node of this name.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn connect_to(&self, node: &str, class: &str) -> Result<AppChannel, AppChannelError> {
+        self.open(FarNode::Named(node.to_owned()), class).await
+    }
+
+    async fn open(&self, to: FarNode, class: &str) -> Result<AppChannel, AppChannelError> {
+        let (classes, request) = (vec![class.to_owned()], Bytes::new());
         let id = self.0.open(OpenRequest { to, classes, request });
         let channel = AppChannel::new(Arc::clone(&self.0), id);
         let waiter = self.0.waiter(Some(id));

@@ -43,6 +43,15 @@ pub struct Tenants {
     blocks: SharedSession,
 }
 
+/// Which channels of far nodes are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenChannels {
+    /// Those of files.
+    pub files: IncomingChannels,
+    /// Those of streams.
+    pub streams: IncomingChannels,
+}
+
 /// The far end of a session.
 #[derive(Debug, Clone)]
 pub struct SessionPeer {
@@ -64,6 +73,15 @@ impl core::fmt::Debug for Tenants {
     }
 }
 
+impl TakenChannels {
+    /// None are taken.
+    pub const NONE: Self =
+        Self { files: IncomingChannels::Refused, streams: IncomingChannels::Refused };
+    /// All are taken.
+    pub const ALL: Self =
+        Self { files: IncomingChannels::Accepted, streams: IncomingChannels::Accepted };
+}
+
 impl Tenants {
     /// Listens where `forwarding` says. `waker` is the driver's.
     ///
@@ -71,12 +89,13 @@ impl Tenants {
     /// See [`StartError`].
     pub fn new(
         forwarding: Forwarding,
-        taken: IncomingChannels,
+        taken: TakenChannels,
         waker: Waker,
         notify: Notify,
     ) -> Result<Self, StartError> {
-        let files = SharedSession::new(FlowRange::Files, FILES_SHARE, taken, waker.clone());
-        let streams = SharedSession::new(FlowRange::Streams, STREAMS_SHARE, taken, waker.clone());
+        let files = SharedSession::new(FlowRange::Files, FILES_SHARE, taken.files, waker.clone());
+        let (range, taken) = (FlowRange::Streams, taken.streams);
+        let streams = SharedSession::new(range, STREAMS_SHARE, taken, waker.clone());
         let (range, named) = (FlowRange::Blocks, IncomingChannels::Named);
         let blocks = SharedSession::new(range, BLOCKS_SHARE, named, waker.clone());
         Ok(Self { forwards: Forwards::new(forwarding, waker, notify)?, files, streams, blocks })

@@ -191,6 +191,15 @@ pub(crate) fn times(mtime: i64) -> Timestamps {
     Timestamps { last_access: omit, last_modification }
 }
 
+/// A file with other contents is there.
+pub(crate) fn exists(path: &RelPath) -> TransferRefusal {
+    let sentence = format!(
+        "a file {path} with other contents is there, and stays untouched; remove it there, or copy \
+         under another name"
+    );
+    TransferRefusal::new(RefusalReason::Exists, &sentence)
+}
+
 /// Why the system does not do `what` (such as `cannot be written`) with `path`, and what to do.
 pub(crate) fn refusal(path: &RelPath, what: &str, error: Errno) -> TransferRefusal {
     let (reason, help) = match error {

@@ -112,7 +112,9 @@ impl State<'_> {
                     if let Some(coming) = self.coming.remove(&id) {
                         let fate = EntryOutcome::Refused(refusal);
                         self.receiving.reports.tell(&coming.entry.path, coming.entry.size(), fate);
-                        coming.give_up();
+                        if let Some(folders) = &mut self.folders {
+                            coming.forget(self.receiving, folders);
+                        }
                     }
                 }
                 Message::Attributes(folders) => self.attributes(&folders),

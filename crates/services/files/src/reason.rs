@@ -37,6 +37,8 @@ pub enum RefusalReason {
     Version,
     /// Another error of the operating system.
     Failed,
+    /// A file with other contents has that name, and none is to be replaced.
+    Exists,
 }
 
 /// Who must act.
@@ -61,7 +63,7 @@ pub struct TransferRefusal {
 pub const SENTENCE_MAX: usize = 1024;
 
 impl RefusalReason {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::NotAllowed,
         Self::Outside,
         Self::Absent,
@@ -78,6 +80,7 @@ impl RefusalReason {
         Self::TooMany,
         Self::Version,
         Self::Failed,
+        Self::Exists,
     ];
 
     pub(crate) fn number(self) -> u8 {
@@ -107,6 +110,7 @@ impl RefusalReason {
             Self::TooMany => "too-many",
             Self::Version => "version",
             Self::Failed => "failed",
+            Self::Exists => "exists",
         }
     }
 

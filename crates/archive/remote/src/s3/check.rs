@@ -79,7 +79,7 @@ impl PartCheck {
             StoreCheck::Crc64 => Some((CRC64_HEADER, crc64_text(self.crc))),
             StoreCheck::Crc32c => Some((CRC32C_HEADER, crc32c_text(self.crc))),
             StoreCheck::Md5 => Some(("content-md5", STANDARD.encode(self.md5?))),
-            StoreCheck::Nothing => None,
+            StoreCheck::Blake3 | StoreCheck::Nothing => None,
         }
     }
 
@@ -111,7 +111,7 @@ pub fn upload_headers(check: StoreCheck) -> &'static [(&'static str, &'static st
             &[("x-amz-checksum-algorithm", "CRC64NVME"), ("x-amz-checksum-type", "FULL_OBJECT")]
         }
         StoreCheck::Crc32c => &[("x-amz-checksum-algorithm", "CRC32C")],
-        StoreCheck::Md5 | StoreCheck::Nothing => &[],
+        StoreCheck::Md5 | StoreCheck::Blake3 | StoreCheck::Nothing => &[],
     }
 }
 
@@ -119,8 +119,8 @@ pub fn upload_headers(check: StoreCheck) -> &'static [(&'static str, &'static st
 ///
 /// # Errors
 /// It cannot be reached, or takes no object.
-pub fn trial(store: &mut Store) -> Result<Abilities, DeliveryFailure> {
-    let key = store.key(&crate::name::trial());
+pub fn trial(store: &mut Store, by: &str) -> Result<Abilities, DeliveryFailure> {
+    let key = store.key(&crate::name::trial(by));
     let plain = store.done("writing a trial object", &put(&key, None))?;
     let server = plain.header("server").map(crate::failure::words).unwrap_or_default();
     let mut check = StoreCheck::Nothing;

@@ -193,7 +193,7 @@ impl Upload<'_> {
                     let text = crc32c_text(part.crc);
                     body.push_str(&format!("<ChecksumCRC32C>{text}</ChecksumCRC32C>"));
                 }
-                StoreCheck::Md5 | StoreCheck::Nothing => {}
+                StoreCheck::Md5 | StoreCheck::Blake3 | StoreCheck::Nothing => {}
             }
             body.push_str("</Part>");
             let length = part_length(self.file, note.part_size, index);

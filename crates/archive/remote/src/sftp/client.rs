@@ -97,9 +97,11 @@ impl SftpClient {
     /// # Errors
     /// The server takes no file.
     pub async fn trial(&mut self) -> Result<Abilities, DeliveryFailure> {
-        let trial = name::trial();
+        let trial = name::trial(&self.access.tried_by);
         let (part, whole) = (self.path(&format!("{trial}.part")), self.path(&trial));
         let doing = "writing a trial file";
+        // What an earlier trial left that was cut short: not every server renames over it.
+        self.session().raw.remove(&whole).await.ok();
         self.write_whole(&part, b"trial", doing).await?;
         let raw = &self.session().raw;
         let renames = raw.rename(&part, &whole).await.is_ok();

@@ -4,6 +4,7 @@
 mod backup;
 mod child;
 mod contact_row;
+mod customers;
 mod folder;
 mod line;
 mod pass;
@@ -12,6 +13,7 @@ mod products;
 mod progress;
 mod report;
 mod screen;
+mod servers;
 mod source;
 mod summary;
 mod truth;
@@ -20,9 +22,10 @@ mod wait;
 
 use super::rate::share_text;
 use super::signals::stop_flag;
+use customers::{Customers, ForeignServers};
 use folder::Folder;
 use line::LineFacts;
-use pass::{DemoNodes, PassPlan};
+use pass::{DemoNodes, DemoSetting, PassPlan};
 use report::Report;
 use screen::{OutputFormat, Screen};
 use skyhaul_exit::{Exit, Failure};
@@ -38,7 +41,8 @@ use std::path::PathBuf;
         lines. Plays real recordings of Suomi-NPP, Aqua and MetOp-B into three inputs of the \
         station at once; the station does not know their missions. Frames cross the line as they \
         are received, and Level-0 products appear at both centres. The backup centre is killed in \
-        mid-pass and started again. All of it is compared with the results of independent programs \
+        mid-pass and started again. The products are delivered to a second node, and to an SFTP \
+        server and an object store where this machine has the programs for them. All of it is compared with the results of independent programs \
         for the same recordings, and the products of both centres with each other. The exit code \
         is 1 if anything is missing or differs.
 
@@ -70,6 +74,10 @@ pub struct Demo {
     /// The same seed loses the same packets, if they are sent in the same order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Delivers the products to a second node alone, and starts no server of
+    /// another maker.
+    #[arg(long)]
+    without_servers: bool,
     /// Prints one JSON object each second, and the result last.
     #[arg(long)]
     json: bool,
@@ -90,7 +98,13 @@ pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     let folder = Folder::prepare(&command.dir)?;
     let format = if command.json { OutputFormat::Json } else { OutputFormat::Text };
     let mut screen = Screen::new(format, plan.facts, sources.len());
-    let stage = DemoNodes::set(&folder, plan, sources.len(), interrupted)?;
+    let servers = match command.without_servers {
+        true => ForeignServers::Left,
+        false => ForeignServers::Started,
+    };
+    let customers = Customers::find(&folder, servers)?;
+    let setting = DemoSetting { folder: &folder, plan, interrupted, customers };
+    let stage = DemoNodes::set(setting, sources.len())?;
     let outcome = stage.play(sources, &mut screen, out)?;
     drop(screen);
     let accounts = products::accounts(&folder.products())?;

@@ -1,9 +1,12 @@
 //! `skyhaul destination`: what the places can do that products go to.
 
 use super::node_socket::NodeArguments;
+use skyhaul_config::OutletPlace;
 use skyhaul_dispatch::DeliveryFailure;
 use skyhaul_exit::{Exit, Failure};
-use skyhaul_node::status::{DestinationTrial, OutletStatus, StatusRequest, ask_outlets, order};
+use skyhaul_node::status::{
+    DestinationTrial, OutletStatus, StatusRequest, ask_outlets, order, try_outlet,
+};
 use skyhaul_remote::{Abilities, PublishWay, StoreCheck};
 use skyhaul_units::ByteCount;
 use std::io::{self, Write};
@@ -14,7 +17,9 @@ use std::path::PathBuf;
 pub enum DestinationCommand {
     /// Connects to a destination of products, and finds out what it can do.
     ///
-    /// It writes small files there and removes them again. No node need run.
+    /// It writes small files there and removes them again. No node need run; but
+    /// a folder of another node is asked over the session of the running node,
+    /// and nothing is written.
     #[command(after_help = "Example:\n  skyhaul destination test lance-a --config centre.toml")]
     Test(Test),
     /// Lists the destinations of products, with what they can do and what became of deliveries.
@@ -69,20 +74,30 @@ fn test(command: &Test, out: &mut dyn Write) -> Result<(), Failure> {
     let mut destinations = config.centre.iter().flat_map(|centre| &centre.outlets.destinations);
     let Some(destination) = destinations.find(|one| one.name.as_str() == *name) else {
         let what = format!("there is no destination `{name}` of products");
-        let help = "name a [[destination]] of the file that is no node";
+        let help = "name a [[destination]] of the file that takes products";
         return Err(Failure::new(Exit::Usage, &what, help).at(&file.display().to_string()));
     };
     let failed = |failure: DeliveryFailure| {
         let help = "correct what it names, then try again; a node tries again by itself";
         Failure::new(Exit::Environment, &failure.sentence, help)
     };
-    let sink = skyhaul_remote::open(&destination.place, &destination.access(), None);
-    let found = sink.and_then(|mut sink| sink.abilities()).map_err(failed)?;
-    let (place, at) = (destination.place.to_string(), skyhaul_net::Clock::start().utc());
-    let trial = DestinationTrial { place, at: at.to_string(), found: found.clone() };
-    // A node that runs keeps it; one that does not finds it out again.
-    let kept = StatusRequest::KeepTrial { name: name.clone(), trial };
-    let _ = order(&config.node.status_socket(), &kept);
+    let socket = config.node.status_socket();
+    let found = match &destination.place {
+        // The session with it is that of the node.
+        OutletPlace::Node(_) => try_outlet(&socket, name)?.found,
+        OutletPlace::Remote(place) => {
+            // The node may try it at the same time, with files of other names.
+            let who = format!("{}/test", config.node.name);
+            let sink = skyhaul_remote::open(place, &destination.access(&who), None);
+            let found = sink.and_then(|mut sink| sink.abilities()).map_err(failed)?;
+            let (place, at) = (place.to_string(), skyhaul_net::Clock::start().utc());
+            let trial = DestinationTrial { place, at: at.to_string(), found: found.clone() };
+            // A node that runs keeps it; one that does not finds it out again.
+            let kept = StatusRequest::KeepTrial { name: name.clone(), trial };
+            let _ = order(&socket, &kept);
+            found
+        }
+    };
     if *json {
         let line = serde_json::to_string(&found).expect("it has text keys only");
         return Ok(writeln!(out, "{line}")?);
@@ -120,6 +135,7 @@ fn write_abilities(found: &Abilities, out: &mut dyn Write) -> io::Result<()> {
         StoreCheck::Crc64 => "CRC-64 of each object",
         StoreCheck::Crc32c => "CRC-32C of each part",
         StoreCheck::Md5 => "MD5 of each part",
+        StoreCheck::Blake3 => "BLAKE3 of each file",
         StoreCheck::Nothing => "none, files are compared by size or read back",
     };
     let yes = |is_so: bool| if is_so { "yes" } else { "no" };

@@ -120,6 +120,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     write_folders(&station.folders, out)?;
     write_mirrors(&station.mirrors, out)?;
     write_streams(&station.streams, out)?;
+    write_files(&station.files, out)?;
     write_alarms(&station.alarms, out)
 }
 

@@ -84,6 +84,13 @@ fn assert_complete(result: &Value) {
     assert!(result["last_bit_to_product_s"].as_f64().unwrap() > 0.0);
     assert!(result["goodput_bps"].as_u64().unwrap() > 0);
     assert!(result["goodput_bps"].as_u64() <= result["limit_bps"].as_u64(), "{result:#}");
+    let deliveries = &result["deliveries"];
+    let destinations = deliveries["destinations"].as_object().unwrap();
+    assert!(destinations.contains_key("second-node"), "{deliveries}");
+    let all = &destinations["second-node"];
+    assert!(all["accepted"].as_u64().unwrap() as usize >= products.len(), "{deliveries}");
+    assert!(destinations.values().all(|states| states == all), "{deliveries}");
+    assert!(deliveries["page"].as_str().unwrap().ends_with("/report.html"));
     for node in ["station", "centre"] {
         let peak = result["rss_bytes"][node].as_u64().unwrap();
         assert!(0 < peak && peak <= 256_000_000, "{node}: {peak}");
@@ -115,7 +122,16 @@ fn real_captures_arrive_as_products_over_a_long_lossy_line() {
 
 #[test]
 fn every_frame_arrives_at_660_ms_and_10_percent_loss_both_ways() {
-    let result = result(&["--json", "--rtt", "660ms", "--loss", "10%", "--rate", "50mbit"]);
+    let result = result(&[
+        "--json",
+        "--rtt",
+        "660ms",
+        "--loss",
+        "10%",
+        "--rate",
+        "50mbit",
+        "--without-servers",
+    ]);
     assert_complete(&result);
     assert!(result["latency_s"]["total"]["min"].as_f64().unwrap() >= 0.33);
     let (packets, lost) = (&result["line"]["packets"], &result["line"]["lost"]);
@@ -124,7 +140,7 @@ fn every_frame_arrives_at_660_ms_and_10_percent_loss_both_ways() {
 
 #[test]
 fn a_longer_pass_made_from_real_packets_is_corrected_and_delivered() {
-    let result = result(&["--json", "--long", "5s"]);
+    let result = result(&["--json", "--long", "5s", "--without-servers"]);
     assert_complete(&result);
     for contact in result["contacts"].as_array().unwrap() {
         assert_eq!(contact["frames_delivered"], 9_155, "5 s at 15 Mbit/s");
@@ -135,7 +151,7 @@ fn a_longer_pass_made_from_real_packets_is_corrected_and_delivered() {
 /// A demonstration that plays, with the process numbers of its nodes. Its first status has been
 /// printed.
 fn playing(folder: &Path) -> (Running, Vec<(String, u32)>) {
-    let mut running = Running::start_logged(&["demo", "--json"], folder);
+    let mut running = Running::start_logged(&["demo", "--json", "--without-servers"], folder);
     let first = running.line();
     assert!(first.contains("progress"), "{first}");
     let own = running.id();

@@ -36,6 +36,7 @@ mod kill;
 mod lab;
 mod live;
 mod log;
+mod node_outlets;
 mod nodes;
 mod one_way;
 mod outlets;

@@ -138,9 +138,7 @@ fn assert_there(site: &Site, sshd: &Sshd, all: &[Value]) {
         let record = format!("X{}.PDR", &stem[1..]);
         assert!(there.contains_key(&record) && there.contains_key(&format!("{record}.XFR")));
     }
-    // A centre that is killed while it tries what the server can do leaves the file of that trial.
-    let is_trial = |name: &str| name.starts_with(".skyhaul-trial-");
-    let is_partial = |name: &&String| name.starts_with('.') && !is_trial(name);
+    let is_partial = |name: &&String| name.starts_with('.');
     assert_eq!(there.keys().find(is_partial), None, "no part is left");
 }
 

@@ -182,3 +182,67 @@ fn two_subscriptions_that_may_write_one_name_to_one_destination_are_refused() {
         centre(&tables(first, second));
     }
 }
+
+#[test]
+fn products_go_to_folders_of_nodes_which_are_called_where_they_have_an_address() {
+    let peer = |name: &str, keys: &str| {
+        let key = if name == "far" { "a" } else { "b" }.repeat(64);
+        format!("[[peer]]\nname = \"{name}\"\nfingerprints = [\"SHA256:{key}\"]\n{keys}")
+    };
+    let called = peer("far", "addresses = [\"h:1\"]\n");
+    let to = |name: &str, place: &str| {
+        format!("[[destination]]\nname = \"{name}\"\nto = \"node:{place}\"\n")
+    };
+    let all = subscription("a", "");
+    let tables = [&called, &peer("near", ""), &to("x", "far/in/modis"), &to("y", "near/"), &all];
+    let config = node(&tables.map(String::as_str).concat()).unwrap();
+    // One is called, takes no contacts, and is part of no route; the other one has to connect.
+    let station = config.station.unwrap();
+    let [far] = &station.destinations[..] else { panic!("{:?}", station.destinations) };
+    assert_eq!((far.name(), far.takes_contacts(), station.has_guests()), ("far", false, true));
+    let label = crate::ContactLabel { station: "c".to_owned(), ..crate::ContactLabel::default() };
+    assert!(station.route(&label).to.is_empty());
+    let centre = config.centre.unwrap();
+    assert!(centre.has_guests());
+    let [x, y] = &centre.outlets.destinations[..] else { panic!("{:?}", centre.outlets) };
+    assert_eq!(
+        (x.place.to_string(), x.directory()),
+        ("node:far/in/modis".into(), "in/modis".into())
+    );
+    assert_eq!((y.name.as_str(), y.node().unwrap().folder.as_str()), ("y", ""));
+    // Contacts and products to one node share its session.
+    let both = format!("{called}[[destination]]\nto = \"node:far\"\n{}{all}", to("x", "far/in"));
+    let station = node(&both).unwrap().station.unwrap();
+    let [far] = &station.destinations[..] else { panic!("{:?}", station.destinations) };
+    assert_eq!(far.usage, crate::DestinationUse::Both);
+    assert_eq!(station.route(&label).to, [0]);
+    // Without a name it has that of the node, unless contacts have it.
+    let nameless = format!("{called}[[destination]]\nto = \"node:far/in\"\n{all}");
+    assert_eq!(centre(&nameless).outlets.destinations[0].name.as_str(), "far");
+    for (tables, what) in [
+        (to("x", "mars/in"), "there is no peer `mars`"),
+        (called.clone() + &to("x", "far/../in"), "is not a folder below a destination"),
+        (
+            called.clone() + &to("x", "far/in") + "key = \"k\"\n",
+            "is a folder of a node, and has no `key`",
+        ),
+        (called.clone() + &to("x", "far/in") + "shadow = true\n", "and has no `shadow`"),
+        (both.replace("name = \"x\"\n", ""), "the destination `far` is defined twice"),
+        (
+            called.clone()
+                + &to("x", "far/in")
+                + &subscription("b", "record = \"sips\"\nanswer = { within = \"1 h\" }\n"),
+            "awaits notices from `x`, a node, which writes none",
+        ),
+        (
+            called.clone()
+                + &to("x", "far/in")
+                + &all
+                + "[[channel]]\nname = \"a\"\ninput = \"udp:[::]:1\"\n",
+            "the table `channel` has no effect without a [[destination]] with to = \"node:NAME\"",
+        ),
+    ] {
+        let error = node(&tables).unwrap_err();
+        assert!(error.to_string().contains(what), "{what}: {error}");
+    }
+}

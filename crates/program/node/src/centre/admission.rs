@@ -1,6 +1,7 @@
 //! The stations that a centre admits, how what it sends to them is shared, and what else the line's
 //! thread is told.
 
+use crate::file_doors::FileDoors;
 use crate::forecasts::GivenHint;
 use crate::orders::Orders;
 use skyhaul_forward_io::FarRules;
@@ -39,6 +40,8 @@ pub struct LineDesk {
     pub admission: PendingAdmission,
     /// Hints for the paths of peers.
     pub hints: Orders<PeerHint>,
+    /// Channels for products over the sessions with other nodes.
+    pub doors: Arc<FileDoors>,
 }
 
 /// A hint for the paths of a peer that has connected here.

@@ -12,10 +12,11 @@ use super::live::Receivers;
 use super::onward::Onward;
 use super::store_news::StoreNews;
 use crate::alarms::Alarms;
+use crate::incoming::FilesAccount;
 use crate::shutdown::Shutdown;
 use crate::status::{
-    AssembledProduct, AssemblyState, CentreProducts, CentreStatus, ProcessStatus, ShortageStatus,
-    StoreStatus, threads,
+    AssembledProduct, AssemblyState, CentreProducts, CentreStatus, FilesStatus, ProcessStatus,
+    ShortageStatus, StoreStatus, threads,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker};
@@ -53,6 +54,12 @@ pub struct CentreShared {
     pub alarms: Arc<Alarms>,
     /// Ends the centre.
     pub shutdown: Shutdown,
+}
+
+impl FilesAccount for CentreShared {
+    fn count(&self, peer: &str, change: &mut dyn FnMut(&mut FilesStatus)) {
+        self.board.files(peer, change);
+    }
 }
 
 /// What is kept in the state folder.

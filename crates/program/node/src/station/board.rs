@@ -1,12 +1,13 @@
 //! The status board of a station: each thread puts up what it does, and status reads it.
 
-use crate::status::FolderStatus;
 use crate::status::{
     ChannelStatus, ContactCaptured, ContactForecast, DestinationStatus, ForwardsStatus, LineStatus,
     MirrorStatus, Recent, RecordingStatus, StandbyStatus, StationStatus, StoreState, StreamStatus,
 };
+use crate::status::{FilesStatus, FolderStatus};
 use skyhaul_config::ContactLabel;
 use skyhaul_units::{ByteCount, FlowId, Rate};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the threads of a station show.
@@ -35,6 +36,8 @@ struct Shown {
     folders: Vec<FolderStatus>,
     mirrors: Vec<MirrorStatus>,
     streams: Vec<StreamStatus>,
+    /// Files that destinations wrote here, or read, by the destination.
+    files: BTreeMap<String, FilesStatus>,
     spool: StoreState,
 }
 
@@ -138,6 +141,13 @@ impl StationBoard {
         }
     }
 
+    /// Changes the counts of the files that a destination wrote here, or read.
+    pub fn files(&self, peer: &str, change: impl FnOnce(&mut FilesStatus)) {
+        let mut shown = self.shown();
+        let fresh = || FilesStatus { station: peer.to_owned(), ..FilesStatus::default() };
+        change(shown.files.entry(peer.to_owned()).or_insert_with(fresh));
+    }
+
     /// The lowest rate that the congestion controllers of a line in use allow; zero while there is
     /// none. Each destination gets the same data.
     pub fn line_rate(&self) -> Rate {
@@ -211,5 +221,6 @@ impl StationBoard {
         status.folders.clone_from(&shown.folders);
         status.mirrors.clone_from(&shown.mirrors);
         status.streams.clone_from(&shown.streams);
+        status.files = shown.files.values().cloned().collect();
     }
 }

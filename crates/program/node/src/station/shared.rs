@@ -7,10 +7,11 @@ use super::outside::board::OutsideBoard;
 use super::refill::Questions;
 use super::routing::Routing;
 use crate::alarms::Alarms;
+use crate::incoming::FilesAccount;
 use crate::orders::Orders;
 use crate::shutdown::Shutdown;
 use crate::status::{
-    BacklogStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus, threads,
+    BacklogStatus, FilesStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus, threads,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::{FlowRoute, Spool, SpoolError};
@@ -39,6 +40,12 @@ pub struct StationShared {
     pub early: EarlyFinishes,
     /// What feeds and plans say of the paths.
     pub outside: OutsideBoard,
+}
+
+impl FilesAccount for StationShared {
+    fn count(&self, peer: &str, change: &mut dyn FnMut(&mut FilesStatus)) {
+        self.board.files(peer, change);
+    }
 }
 
 impl StationShared {

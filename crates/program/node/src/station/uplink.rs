@@ -602,7 +602,7 @@ mod tests {
     use crate::station::board::StationBoard;
     use crate::station::paths::SpareSocket;
     use crate::station::routing;
-    use skyhaul_channels_io::IncomingChannels;
+    use skyhaul_channels_io::TakenChannels;
     use skyhaul_config::{LinePath, LineSharing};
     use skyhaul_forward_io::Forwarding;
     use skyhaul_net::{Socket, UdpEndpoint, Waker};
@@ -657,7 +657,7 @@ mod tests {
         let waker = Waker::new().expect("a waker");
         let guests = Tenants::new(
             Forwarding::default(),
-            IncomingChannels::Refused,
+            TakenChannels::NONE,
             waker.clone(),
             Box::new(|_| {}),
         )

@@ -54,11 +54,11 @@ pub enum MirrorState {
 /// The file transfers of a station.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesStatus {
-    /// The station.
+    /// The peer.
     pub station: String,
     /// Transfers in progress.
     pub transfers: u64,
-    /// Files transferred since the centre started.
+    /// Files transferred since the node started.
     pub copied: u64,
     /// Their bytes.
     pub bytes: u64,

@@ -49,6 +49,9 @@ pub struct StationStatus {
     /// Streams that the centre gets, in the order of the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamStatus>,
+    /// Files of each destination that wrote some here, or read some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilesStatus>,
     /// Its threads, and the processor time of each.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,

@@ -35,6 +35,11 @@ pub enum StatusRequest {
     },
     /// The destinations of products.
     Outlets,
+    /// Try a destination that is a folder of another node: the session is the node's.
+    TryOutlet {
+        /// The destination.
+        name: String,
+    },
     /// Keep what a trial of a destination found.
     KeepTrial {
         /// The destination.
@@ -144,6 +149,8 @@ pub enum StatusReply {
     Delivery(Box<DeliveryReport>),
     /// To [`StatusRequest::Outlets`].
     Outlets(Vec<OutletStatus>),
+    /// To [`StatusRequest::TryOutlet`].
+    Trial(Box<DestinationTrial>),
     /// To [`StatusRequest::Backfill`].
     Backfill(Box<BackfillPage>),
     /// To [`StatusRequest::Items`].

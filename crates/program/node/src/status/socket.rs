@@ -3,8 +3,8 @@
 
 use super::{
     BackfillPage, BackfillRequest, CataloguePage, DeliveryFilter, DeliveryPage, DeliveryReport,
-    GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult, OutletStatus, StatusReply,
-    StatusRequest,
+    DestinationTrial, GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult, OutletStatus,
+    StatusReply, StatusRequest,
 };
 use crate::fault::Fault;
 use std::fs::Permissions;
@@ -201,6 +201,14 @@ pub fn ask_items(
 /// No node answers there, or it receives nothing.
 pub fn ask_outlets(path: &Path) -> Result<Vec<OutletStatus>, Fault> {
     of_centre(path, &StatusRequest::Outlets)
+}
+
+/// Has the node whose status socket is at `path` try a destination that is a folder of another one.
+///
+/// # Errors
+/// No node answers there, or the destination cannot be entered.
+pub fn try_outlet(path: &Path, name: &str) -> Result<DestinationTrial, Fault> {
+    of_centre(path, &StatusRequest::TryOutlet { name: name.to_owned() })
 }
 
 /// Asks the node whose status socket is at `path` for a page of products that were published

@@ -7,7 +7,7 @@ use crate::support::block_on;
 use skyhaul_channels::SessionEnd;
 use skyhaul_channels_io::{AppChannel, ChannelService, Sent};
 use skyhaul_channels_io::{
-    FILES_SHARE, FORWARDS_SHARE, IncomingChannels, STREAMS_SHARE, SessionPeer, Tenants,
+    FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, SessionPeer, TakenChannels, Tenants,
 };
 use skyhaul_forward_io::Forwarding;
 use skyhaul_identity::Fingerprint;
@@ -90,7 +90,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(seed: u8, call: Option<SocketAddr>, left: usize, files: IncomingChannels) -> Self {
+    fn start(seed: u8, call: Option<SocketAddr>, left: usize, files: TakenChannels) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, (ready, started), (came, told)) = (Arc::clone(&stop), channel(), channel());
         let thread = std::thread::spawn(move || {
@@ -156,8 +156,8 @@ fn send(link: &AppChannel, place: usize) -> Option<Outcome> {
 fn a_channel_that_nobody_reads_holds_back_neither_others_nor_the_owner() {
     const OWN_BLOCKS: usize = 600;
     const PIECES: usize = 400;
-    let far = Running::start(2, None, 0, IncomingChannels::Accepted);
-    let near = Running::start(1, Some(far.address), OWN_BLOCKS, IncomingChannels::Refused);
+    let far = Running::start(2, None, 0, TakenChannels::ALL);
+    let near = Running::start(1, Some(far.address), OWN_BLOCKS, TakenChannels::NONE);
     let slow = block_on(near.door.connect(0, "")).unwrap();
     let sender = std::thread::spawn(move || {
         let sent: Vec<_> = (0..PIECES).map(|place| hand_over(&slow, place)).collect();
@@ -206,8 +206,8 @@ fn a_channel_that_nobody_reads_holds_back_neither_others_nor_the_owner() {
 
 #[test]
 fn channels_wait_for_their_session_and_end_with_it() {
-    let far = Running::start(2, None, 0, IncomingChannels::Accepted);
-    let near = Running::start(1, Some(far.address), 0, IncomingChannels::Refused);
+    let far = Running::start(2, None, 0, TakenChannels::ALL);
+    let near = Running::start(1, Some(far.address), 0, TakenChannels::NONE);
     let link = block_on(near.door.connect(0, "")).unwrap();
     assert_eq!(send(&link, 0), Some(Outcome::Delivered));
     let there = block_on(far.door.accept()).unwrap();
@@ -225,8 +225,8 @@ fn channels_wait_for_their_session_and_end_with_it() {
 #[test]
 fn an_unread_stream_loses_what_exceeds_its_window_and_one_beside_it_loses_nothing() {
     const SENT: usize = 600;
-    let far = Running::start(2, None, 0, IncomingChannels::Accepted);
-    let near = Running::start(1, Some(far.address), 0, IncomingChannels::Refused);
+    let far = Running::start(2, None, 0, TakenChannels::ALL);
+    let near = Running::start(1, Some(far.address), 0, TakenChannels::NONE);
     let pass = |link: &AppChannel, place: usize| {
         let mut bytes = vec![0; 64 << 10];
         bytes[..8].copy_from_slice(&(place as u64).to_be_bytes());
@@ -257,8 +257,8 @@ fn an_unread_stream_loses_what_exceeds_its_window_and_one_beside_it_loses_nothin
 
 #[test]
 fn a_channel_that_nobody_takes_is_ended() {
-    let far = Running::start(2, None, 0, IncomingChannels::Refused);
-    let near = Running::start(1, Some(far.address), 0, IncomingChannels::Refused);
+    let far = Running::start(2, None, 0, TakenChannels::NONE);
+    let near = Running::start(1, Some(far.address), 0, TakenChannels::NONE);
     let link = block_on(near.door.connect(0, "")).unwrap();
     let _ = send(&link, 0);
     assert!(block_on(link.recv()).is_none());

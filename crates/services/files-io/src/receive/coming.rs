@@ -163,6 +163,18 @@ impl Coming {
         }
     }
 
+    /// It will not be sent, and what an earlier transfer left of it is of no use either.
+    pub fn forget(mut self, receiving: &Receiving<'_>, folders: &mut Folders) {
+        if self.part.is_none()
+            && let Ok(folder) = folders.holding(&self.entry.path)
+        {
+            let last = self.entry.path.split().map_or(&[][..], |(_, last)| last);
+            // One that another transfer writes is that one's.
+            self.part = Part::open(receiving, &folder, last, Make::No).ok().flatten();
+        }
+        self.give_up();
+    }
+
     /// It cannot go on now: what the map has stays for the next time.
     pub fn leave(self) {
         if self.mapped == 0 {

@@ -1,10 +1,10 @@
 //! Syncs and renames files on a thread of its own, many at a time.
 
-use super::part::{Part, Sync};
+use super::part::{Keep, Part, Sync};
 use super::{JOBS, Receiving};
 use crate::end::TransferEnd;
 use crate::event::EntryOutcome;
-use crate::place::{refusal, times};
+use crate::place::{exists, refusal, times};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use skyhaul_files::wire::{Message, OfferId};
@@ -68,11 +68,15 @@ impl<'a> Committer<'a> {
 
     fn publish(&self, ready: Vec<Ready>) -> Result<(), TransferEnd> {
         let synced = sync_all(&ready);
+        let keep = match self.receiving.options.keep {
+            true => Keep::Existing,
+            false => Keep::Nothing,
+        };
         let mut folders = BTreeMap::new();
         let mut results: Vec<(Ready, Result<(), Errno>)> = Vec::new();
         for file in ready {
             let last = file.entry.path.split().map_or(&[][..], |(_, last)| last);
-            let named = synced.and_then(|()| file.part.publish(last));
+            let named = synced.and_then(|()| file.part.publish(last, keep));
             if named.is_ok() && file.has_map {
                 file.part.remove_map();
             }
@@ -91,6 +95,7 @@ impl<'a> Committer<'a> {
             let path = &file.entry.path;
             let result = match named.and(durable) {
                 Ok(()) => Ok(file.hash),
+                Err(Errno::EXIST) if keep == Keep::Existing => Err(exists(path)),
                 Err(error) => Err(refusal(path, "cannot be written", error)),
             };
             let fate = result.clone().map_or_else(EntryOutcome::Failed, EntryOutcome::Copied);

@@ -2,11 +2,11 @@
 
 use super::State;
 use super::coming::Coming;
-use crate::place::{Directory, Folders, file_type, mtime, name, refusal, times};
+use crate::place::{Directory, Folders, exists, file_type, mtime, name, refusal, times};
 use crate::send::is_partial;
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
-use skyhaul_files::wire::OfferAnswer;
+use skyhaul_files::wire::{OfferAnswer, Options};
 use skyhaul_files::{
     Entry, FileHasher, Hash, RefusalReason, RelPath, TransferRefusal, TreeEntryKind,
 };
@@ -73,13 +73,16 @@ impl State<'_> {
         let last = entry.path.split().map_or(&[][..], |(_, last)| last);
         let file = there.filter(|stat| file_type(stat) == FileType::RegularFile);
         let same_size = file.filter(|stat| stat.st_size.unsigned_abs() == size);
+        let Options { keep, checksum, .. } = self.receiving.options;
+        if keep && there.is_some() && same_size.is_none() {
+            return Err(exists(&entry.path));
+        }
+        let by_contents = keep || checksum;
         if let Some(stat) = same_size {
-            if !self.receiving.options.checksum && mtime(&stat) == entry.mtime {
+            if !by_contents && mtime(&stat) == entry.mtime {
                 return self.decide_rights(&stat, &entry).map(|answer| (answer, None));
             }
-            if self.receiving.options.checksum
-                && let Some(hash) = hash_of(folder, last, size)
-            {
+            if by_contents && let Some(hash) = hash_of(folder, last, size) {
                 let coming = (!self.receiving.options.dry_run).then(|| Coming::new(entry));
                 // Without writing, nobody asks the far end to read all of its file: it counts as
                 // one that differs.

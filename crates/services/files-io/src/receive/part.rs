@@ -4,7 +4,7 @@ use crate::claims::Claim;
 use crate::place::{Directory, name};
 use crate::receive::Receiving;
 use crate::{MAP, PART};
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use skyhaul_files::map::{self, Map};
 use skyhaul_files::{Chain, RelPath};
@@ -101,15 +101,38 @@ impl Part {
         let _ = self.folder.remove(&self.map);
     }
 
-    /// Gives it its name.
-    pub fn publish(&self, last: &[u8]) -> Result<(), Errno> {
-        rustix::fs::renameat(self.folder.fd(), name(&self.part), self.folder.fd(), name(last))
+    /// Gives it its name; `EXIST` where another file has it, and `keep` says that it stays.
+    pub fn publish(&self, last: &[u8], keep: Keep) -> Result<(), Errno> {
+        let (folder, from, to) = (self.folder.fd(), name(&self.part), name(last));
+        match keep {
+            Keep::Nothing => rustix::fs::renameat(folder, from, folder, to),
+            Keep::Existing => {
+                let flags = RenameFlags::NOREPLACE;
+                match rustix::fs::renameat_with(folder, from, folder, to, flags) {
+                    // The file system cannot do it in one step, such as NFS.
+                    Err(Errno::INVAL | Errno::NOSYS) => match self.folder.look(last) {
+                        Ok(_) => Err(Errno::EXIST),
+                        Err(_) => rustix::fs::renameat(folder, from, folder, to),
+                    },
+                    other => other,
+                }
+            }
+        }
     }
 
     /// Removes the map of a file that has its name.
     pub fn remove_map(&self) {
         let _ = rustix::fs::unlinkat(self.folder.fd(), name(&self.map), AtFlags::empty());
     }
+}
+
+/// What a file that gets its name may replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Any file.
+    Nothing,
+    /// No file.
+    Existing,
 }
 
 /// Whether a partial file is made where none exists.

@@ -4,7 +4,7 @@ use super::source::{Reader, on_disk};
 use super::{Offer, Sending};
 use crate::end::TransferEnd;
 use crate::event::EntryOutcome;
-use crate::place::{io_refusal, refusal, stamp};
+use crate::place::{exists, io_refusal, refusal, stamp};
 use rustix::io::Errno;
 use skyhaul_files::wire::{Message, OfferId, PIECE_MAX, Pack, data_head};
 use skyhaul_files::{FileHasher, Pace, RefusalReason, RelPath, TransferRefusal};
@@ -97,8 +97,13 @@ impl Feed<'_> {
             .read(&on_disk(at, name, path))
             .map_err(|error| Stop::File(unreadable(path, error)))?;
         same(offer, &file)?;
-        if offer.compare.is_some() && self.is_same(id, offer, &mut file)? {
-            return Ok(());
+        if offer.compare.is_some() {
+            if self.is_same(id, offer, &mut file)? {
+                return Ok(());
+            }
+            if self.sending.options.keep {
+                return Err(Stop::File(exists(path)));
+            }
         }
         if offer.entry.size() <= SMALL_MAX {
             self.small(id, offer, file)

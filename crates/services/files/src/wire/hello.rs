@@ -35,6 +35,9 @@ pub struct Options {
     pub checksum: bool,
     /// What the sending end does not have is removed, as [`super::Message::Only`] tells.
     pub delete: bool,
+    /// A file that is there stays: one with the same contents counts as copied, and one with others
+    /// is refused ([`crate::RefusalReason::Exists`]).
+    pub keep: bool,
     /// Bytes of files go no faster.
     pub limit: Option<Rate>,
     /// By when a block is wanted at the receiving end.
@@ -90,7 +93,7 @@ impl TransferHello {
     pub const SOURCES_MAX: usize = 1024;
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
-        let Options { dry_run, checksum, delete, limit, deadline, priority } = self.options;
+        let Options { dry_run, checksum, delete, keep, limit, deadline, priority } = self.options;
         out.extend(VERSION.to_be_bytes());
         let get = self.direction == TransferDirection::Get;
         out.push(
@@ -98,7 +101,8 @@ impl TransferHello {
                 | u8::from(dry_run) << 1
                 | u8::from(checksum) << 2
                 | u8::from(delete) << 3
-                | self.naming.number() << 4,
+                | self.naming.number() << 4
+                | u8::from(keep) << 5,
         );
         out.push(priority);
         out.extend(limit.map_or(0, Rate::as_bps).to_be_bytes());
@@ -116,7 +120,7 @@ impl TransferHello {
     }
 
     pub(super) fn take(mut fields: ByteReader<'_>) -> Option<Self> {
-        let flags = fields.u8().filter(|flags| *flags < 32)?;
+        let flags = fields.u8().filter(|flags| *flags < 64)?;
         let priority = fields.u8()?;
         let limit = fields.u64()?;
         let millis = fields.u32()?;
@@ -138,6 +142,7 @@ impl TransferHello {
             dry_run: flags & 2 != 0,
             checksum: flags & 4 != 0,
             delete: flags & 8 != 0,
+            keep: flags & 32 != 0,
             limit: (limit > 0).then(|| Rate::from_bps(limit)),
             deadline: (millis > 0).then(|| Duration::from_millis(millis.into())),
             priority,
@@ -148,7 +153,7 @@ impl TransferHello {
             direction,
             options,
             class,
-            naming: Naming::from_number(flags >> 4)?,
+            naming: Naming::from_number(flags >> 4 & 1)?,
             target,
             sources,
             rules,

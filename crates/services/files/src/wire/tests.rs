@@ -60,6 +60,7 @@ fn hello(path: &RelPath) -> TransferHello {
             dry_run: true,
             checksum: true,
             delete: true,
+            keep: true,
             limit: Some(Rate::from_mbps(5)),
             deadline: Some(Duration::from_secs(3)),
             priority: 2,

@@ -7,8 +7,8 @@ mod tenants;
 use super::settled;
 use super::words::spoken;
 use skyhaul_config::{
-    BlocksEntry, CentreConfig, Channel, ContactLabel, Destination, MissionRef, Name, NodeConfig,
-    PeerEntry, SettleName, StationConfig, SubscriptionEntry,
+    BlocksEntry, CentreConfig, Channel, ContactLabel, Destination, DestinationUse, MissionRef,
+    Name, NodeConfig, PeerEntry, SettleName, StationConfig, SubscriptionEntry,
 };
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -167,7 +167,9 @@ fn unused(station: &StationConfig) -> Vec<String> {
         .collect();
     let takes_others = station.subscription.iter().any(|entry| entry.station.is_some());
     let mut found = Vec::new();
-    for (place, destination) in station.destinations.iter().enumerate() {
+    let of_contacts =
+        station.destinations.iter().enumerate().filter(|(_, one)| one.takes_contacts());
+    for (place, destination) in of_contacts {
         let gets = labels.iter().any(|label| station.route(label).to.contains(&place));
         if !gets && !labels.is_empty() && !takes_others {
             let name = destination.name();
@@ -179,7 +181,11 @@ fn unused(station: &StationConfig) -> Vec<String> {
             || !station.folders.mirrored.is_empty()
             || !station.folders.dropped.is_empty()
             || !station.stream.is_empty();
-        if !sends && !takes_others {
+        // One that products go to is explained with them; one that may write here gets nothing.
+        let is_used =
+            |one: &Destination| one.usage != DestinationUse::Contacts || one.peer.files.is_some();
+        let is_used = station.destinations.iter().any(is_used);
+        if !sends && !takes_others && !is_used {
             found.push("the destinations: the node has nothing to send".to_owned());
         }
     }

@@ -1,5 +1,6 @@
 //! The demonstration's folder: keys, configurations, logs, state and products of both nodes.
 
+use super::customers::CUSTOMER;
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_quic::{Fingerprint, Identity};
 use skyhaul_units::Rate;
@@ -16,6 +17,7 @@ pub struct Folder {
     centre_key: Fingerprint,
     backup_key: Fingerprint,
     station_key: Fingerprint,
+    customer_key: Fingerprint,
     /// Sockets have short paths: where the folder's own is too long, they are elsewhere.
     sockets: PathBuf,
     /// Locked while the demonstration runs.
@@ -50,16 +52,18 @@ impl Folder {
         let centre_key = make_key(&root.join("centre.key"))?;
         let backup_key = make_key(&root.join("backup.key"))?;
         let station_key = make_key(&root.join("station.key"))?;
+        let customer_key = make_key(&root.join("customer.key"))?;
         let longest = root.join("station/status.sock").as_os_str().len();
         let sockets = if longest <= LONGEST_SOCKET {
             root.clone()
         } else {
             std::env::temp_dir().join(format!("skyhaul-demo-{}", std::process::id()))
         };
-        for name in ["centre", BACKUP, "station"] {
+        for name in ["centre", BACKUP, "station", CUSTOMER] {
             fs::create_dir_all(sockets.join(name)).map_err(refused)?;
         }
-        Ok(Self { root, centre_key, backup_key, station_key, sockets, _mark: mark })
+        let _mark = mark;
+        Ok(Self { root, centre_key, backup_key, station_key, customer_key, sockets, _mark })
     }
 
     /// The folder's path from the file system's root.
@@ -87,13 +91,42 @@ impl Folder {
         self.sockets.join(node).join("status.sock")
     }
 
-    /// Writes the operational centre's configuration.
+    /// The key of the node that gets products.
+    pub const fn customer_key(&self) -> Fingerprint {
+        self.customer_key
+    }
+
+    /// Writes the operational centre's configuration; `tables` say where its products go.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write_centre(&self) -> Result<(), Failure> {
+    pub fn write_centre(&self, tables: &str) -> Result<(), Failure> {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        self.write("centre.toml", &self.receiving("centre", any, "products"))
+        self.write("centre.toml", &(self.receiving("centre", any, "products") + tables))
+    }
+
+    /// Writes the configuration of the node that gets products: it calls the centre at `address`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_customer(&self, address: SocketAddr) -> Result<(), Failure> {
+        let text = format!(
+            "{HEAD}{}
+[[peer]]
+name = \"centre\"
+addresses = [\"{address}\"]
+fingerprints = [\"{}\"]
+
+[peer.files]
+root = \"delivered\"
+
+[[destination]]
+to = \"node:centre\"
+",
+            self.node(CUSTOMER),
+            self.centre_key
+        );
+        self.write("customer.toml", &text)
     }
 
     /// Writes the backup centre's configuration: it listens on `bind`.
@@ -236,6 +269,14 @@ const OURS: &[&str] = &[
     "centre.log",
     "backup.log",
     "station.log",
+    "customer",
+    "customer.toml",
+    "customer.key",
+    "customer.log",
+    "delivered",
+    "sftp",
+    "store",
+    "report.html",
 ];
 
 /// The name of the backup centre.
@@ -256,7 +297,10 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         for name in ["short".to_owned(), "long-".repeat(24)] {
             let folder = Folder::prepare(&parent.path().join(name)).unwrap();
-            folder.write_centre().unwrap();
+            folder.write_centre("").unwrap();
+            folder.write_customer("127.0.0.1:4700".parse().unwrap()).unwrap();
+            let node = load(&folder.root().join("customer.toml")).unwrap();
+            assert!(node.station.unwrap().destinations[0].peer.files.is_some());
             let channels = ["antenna-1".to_owned(), "antenna-2".to_owned()];
             folder
                 .write_station(

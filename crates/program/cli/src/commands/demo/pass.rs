@@ -3,6 +3,7 @@
 
 use super::backup::{Backup, BackupReport, PassPart};
 use super::child::NodeProcess;
+use super::customers::{Customers, DeliveriesReport};
 use super::folder::{BACKUP, Folder};
 use super::line::{DemoLine, LineFacts};
 use super::player::Player;
@@ -51,8 +52,22 @@ pub struct PassResult {
     pub facts: LineFacts,
     /// How long the longest pass is at the downlink's rate.
     pub longest_pass: Duration,
+    /// What was delivered to the consumers.
+    pub deliveries: DeliveriesReport,
     /// Faults that are not differences of the data.
     pub troubles: Vec<String>,
+}
+
+/// What a demonstration is made of.
+pub struct DemoSetting<'a> {
+    /// Its folder.
+    pub folder: &'a Folder,
+    /// How it runs.
+    pub plan: PassPlan,
+    /// Whether it is to end.
+    pub interrupted: Arc<AtomicBool>,
+    /// Who gets the products.
+    pub customers: Customers,
 }
 
 /// The nodes and the lines between them. Dropped, they end in this order.
@@ -65,6 +80,7 @@ pub struct DemoNodes<'a> {
     centre: NodeProcess,
     line: DemoLine,
     backup: Backup<'a>,
+    customers: Customers,
     inputs: Vec<(String, SocketAddr)>,
 }
 
@@ -74,20 +90,17 @@ impl<'a> DemoNodes<'a> {
     ///
     /// # Errors
     /// One of them does not start, or the line does not open in time.
-    pub fn set(
-        folder: &'a Folder,
-        plan: PassPlan,
-        inputs: usize,
-        interrupted: Arc<AtomicBool>,
-    ) -> Result<Self, Failure> {
+    pub fn set(setting: DemoSetting<'a>, inputs: usize) -> Result<Self, Failure> {
+        let DemoSetting { folder, plan, interrupted, mut customers } = setting;
         let clock = Clock::start();
-        folder.write_centre()?;
+        folder.write_centre(customers.tables())?;
         let mut centre = NodeProcess::start("centre", folder)?;
         let patience = Patience { clock, until: clock.now() + START, interrupted: &interrupted };
         let address = patience.wait("the centre does not listen", || {
             centre.check()?;
             Ok(centre_status(folder, "centre").and_then(|status| status.address.parse().ok()))
         })?;
+        customers.join(folder, address)?;
         let line = DemoLine::lay(address, plan.facts, plan.seed)?;
         folder.write_backup(SocketAddr::from(([127, 0, 0, 1], 0)))?;
         let mut spare = NodeProcess::start(BACKUP, folder)?;
@@ -110,7 +123,19 @@ impl<'a> DemoNodes<'a> {
             Ok(station_status(folder).and_then(|status| ready(&status)))
         })?;
         let backup = Backup::new(folder, spare, spare_line);
-        Ok(Self { folder, plan, clock, interrupted, station, centre, line, backup, inputs })
+        let nodes = Self {
+            folder,
+            plan,
+            clock,
+            interrupted,
+            station,
+            centre,
+            line,
+            backup,
+            customers,
+            inputs,
+        };
+        Ok(nodes)
     }
 
     /// Plays `sources`, one to each input, until everything is on the centre's disk, or nothing
@@ -149,7 +174,8 @@ impl<'a> DemoNodes<'a> {
             screen.show(now, &progress, out)?;
             let is_complete = players.iter().all(Player::has_ended)
                 && is_complete(&self.inputs, &station, &centre)
-                && self.backup.is_complete(&station, centre_status(self.folder, BACKUP).as_ref());
+                && self.backup.is_complete(&station, centre_status(self.folder, BACKUP).as_ref())
+                && self.customers.has_all(self.folder);
             if is_complete || now >= deadline {
                 screen.show_last(&progress, out)?;
                 break (station, centre, is_complete);
@@ -174,6 +200,7 @@ impl<'a> DemoNodes<'a> {
             }
         }
         let (facts, work) = (self.plan.facts, meter.work());
+        let deliveries = self.customers.report(self.folder, &mut troubles);
         let backup = self.end(begun, &mut troubles);
         Ok(PassResult {
             station,
@@ -184,6 +211,7 @@ impl<'a> DemoNodes<'a> {
             work,
             facts,
             longest_pass,
+            deliveries,
             troubles,
         })
     }
@@ -195,6 +223,7 @@ impl<'a> DemoNodes<'a> {
         patience.wait("a node does not answer", || {
             self.station.check()?;
             self.centre.check()?;
+            self.customers.check()?;
             Ok(station_status(self.folder).zip(centre_status(self.folder, "centre")))
         })
     }
@@ -217,6 +246,7 @@ impl<'a> DemoNodes<'a> {
                 }
             }
         }
+        self.customers.end(troubles);
         self.backup.end(begun, troubles)
     }
 }

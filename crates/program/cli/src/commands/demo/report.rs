@@ -3,6 +3,7 @@
 
 use super::backup::{BackupReport, compare};
 use super::contact_row::ContactRow;
+use super::customers::DeliveriesReport;
 use super::folder::Folder;
 use super::pass::PassResult;
 use super::products::{ProductAccount, digest};
@@ -33,12 +34,11 @@ pub struct Report {
     /// From the last bit at the station to all products of its contact: the longest of all
     /// contacts.
     pub last_bit_to_product_s: Option<f64>,
-    /// Bytes of blocks at the centre over the time from the first symbol to the last block.
-    pub goodput_bps: u64,
-    /// The highest rate of blocks on the line: the packets that are not lost, without headers.
-    pub limit_bps: u64,
-    /// What the passes offered: bytes of all blocks over the length of the longest pass.
-    pub offered_bps: u64,
+    /// How fast it was.
+    #[serde(flatten)]
+    pub rates: RateReport,
+    /// What was delivered to the consumers.
+    pub deliveries: DeliveriesReport,
     /// The backup centre.
     pub backup: BackupReport,
     /// The line to the operational centre.
@@ -49,6 +49,17 @@ pub struct Report {
     pub rss_bytes: RssReport,
     /// The most that each may have.
     pub rss_limit_bytes: u64,
+}
+
+/// Rates of blocks.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RateReport {
+    /// Bytes of blocks at the centre over the time from the first symbol to the last block.
+    pub goodput_bps: u64,
+    /// The highest rate of blocks on the line: the packets that are not lost, without headers.
+    pub limit_bps: u64,
+    /// What the passes offered: bytes of all blocks over the length of the longest pass.
+    pub offered_bps: u64,
 }
 
 /// A product.
@@ -151,9 +162,12 @@ impl Report {
             products,
             latency_s: outcome.centre.latency_s.clone(),
             last_bit_to_product_s: delays.reduce(f64::max),
-            goodput_bps: Rate::over(outcome.work.delivered, outcome.work.busy).as_bps(),
-            limit_bps: outcome.facts.goodput_limit().as_bps(),
-            offered_bps: offered(outcome.work.delivered, outcome.longest_pass).as_bps(),
+            rates: RateReport {
+                goodput_bps: Rate::over(outcome.work.delivered, outcome.work.busy).as_bps(),
+                limit_bps: outcome.facts.goodput_limit().as_bps(),
+                offered_bps: offered(outcome.work.delivered, outcome.longest_pass).as_bps(),
+            },
+            deliveries: outcome.deliveries.clone(),
             backup,
             line: line(outcome),
             rss_bytes: rss,

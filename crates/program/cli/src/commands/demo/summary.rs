@@ -17,6 +17,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     write_products(report, out)?;
     write_latency(report, out)?;
     write_backup(report, out)?;
+    write_deliveries(report, out)?;
     write_line(report, out)?;
     write_verdict(report, out)
 }
@@ -128,6 +129,19 @@ fn write_backup(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
+fn write_deliveries(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\ndeliveries of products")?;
+    for (name, states) in &report.deliveries.destinations {
+        let states = states.iter().map(|(state, count)| format!("{count} {state}"));
+        writeln!(out, "  {name:<13} {}", states.collect::<Vec<_>>().join(", "))?;
+    }
+    report.deliveries.absent.iter().try_for_each(|what| writeln!(out, "  {what}"))?;
+    match &report.deliveries.page {
+        Some(page) => writeln!(out, "  what was on time, and how long each element took: {page}"),
+        None => Ok(()),
+    }
+}
+
 fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let line = &report.line;
     writeln!(
@@ -148,20 +162,21 @@ fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             line.lost_elsewhere
         )?;
     }
-    let percent = Probability::of(report.goodput_bps, report.limit_bps).as_f64() * 1e2;
+    let percent = Probability::of(report.rates.goodput_bps, report.rates.limit_bps).as_f64() * 1e2;
     writeln!(
         out,
         "  goodput {} of at most {}, which is {percent:.1} %",
-        mega(report.goodput_bps),
-        mega(report.limit_bps)
+        mega(report.rates.goodput_bps),
+        mega(report.rates.limit_bps)
     )?;
-    if report.offered_bps < report.limit_bps {
-        let share = Probability::of(report.goodput_bps, report.offered_bps).as_f64() * 1e2;
+    if report.rates.offered_bps < report.rates.limit_bps {
+        let share =
+            Probability::of(report.rates.goodput_bps, report.rates.offered_bps).as_f64() * 1e2;
         writeln!(
             out,
             "  the passes offered {}, which does not fill the line; {share:.1} % of that rate went \
             across, delay included",
-            mega(report.offered_bps)
+            mega(report.rates.offered_bps)
         )?;
     }
     writeln!(

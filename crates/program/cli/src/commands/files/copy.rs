@@ -250,6 +250,7 @@ impl Flags {
             dry_run: self.dry_run,
             checksum: self.checksum,
             delete: false,
+            keep: false,
             limit: self.limit.filter(|limit| *limit > Rate::ZERO),
             deadline: self.deadline,
             priority: self.share.priority,

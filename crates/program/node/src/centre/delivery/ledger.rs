@@ -7,10 +7,10 @@ use skyhaul_catalogue::{ContactTimes, Item, ItemForm, ItemTimes};
 use skyhaul_catalogue_io::{
     Catalogue, CatalogueError, CatalogueReader, DeliveryOffer, DeliveryQuery, DeliveryRow, ItemRow,
 };
-use skyhaul_config::{ProductOutlets, ProductSubscription};
+use skyhaul_config::{OutletPlace, ProductOutlets, ProductSubscription};
 use skyhaul_dispatch::{DeliveryInput, DeliveryOrder, DeliveryOutput, DeliveryRules, VersionRule};
 use skyhaul_level0::report::Product;
-use skyhaul_remote::{Abilities, RemotePlace};
+use skyhaul_remote::Abilities;
 use skyhaul_units::Utc;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -199,7 +199,7 @@ impl DeliveryLedger {
     }
 
     /// What a destination was found to be able to do, if that was found out there.
-    pub fn abilities(&self, destination: &str, place: &RemotePlace) -> Option<Abilities> {
+    pub fn abilities(&self, destination: &str, place: &OutletPlace) -> Option<Abilities> {
         self.trial(destination).filter(|trial| trial.place == place.to_string()).map(|it| it.found)
     }
 

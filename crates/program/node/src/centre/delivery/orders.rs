@@ -2,6 +2,7 @@
 
 use super::backfill::Backfill;
 use super::ledger::{DeliveryLedger, shown};
+use super::outlet::node_sink;
 use crate::centre::shared::CentreShared;
 use crate::fault::Fault;
 use crate::status::{
@@ -12,6 +13,7 @@ use skyhaul_catalogue::{Filter, stac_item};
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryQuery, ItemQuery, PageToken};
 use skyhaul_config::ProductDestination;
 use skyhaul_dispatch::{DeliveryInput, DeliveryOutput};
+use skyhaul_remote::RemoteSink;
 use skyhaul_units::Utc;
 use std::path::Path;
 
@@ -27,6 +29,7 @@ pub const fn is_for_deliveries(request: &StatusRequest) -> bool {
             | StatusRequest::Delivery { .. }
             | StatusRequest::OrderDelivery { .. }
             | StatusRequest::Outlets
+            | StatusRequest::TryOutlet { .. }
             | StatusRequest::KeepTrial { .. }
             | StatusRequest::Backfill(_)
             | StatusRequest::Items { .. }
@@ -48,6 +51,9 @@ pub fn answer(shared: &CentreShared, request: StatusRequest) -> StatusReply {
             order(ledger, id, action, now).map(|said| StatusReply::Answer(Ok(said).into()))
         }
         StatusRequest::Outlets => outlets(ledger).map(StatusReply::Outlets),
+        StatusRequest::TryOutlet { name } => {
+            try_outlet(shared, &name).map(|trial| StatusReply::Trial(Box::new(trial)))
+        }
         StatusRequest::KeepTrial { name, trial } => {
             keep_trial(ledger, &name, &trial).map(|said| StatusReply::Answer(Ok(said).into()))
         }
@@ -171,6 +177,26 @@ fn outlets(ledger: &DeliveryLedger) -> Result<Vec<OutletStatus>, Fault> {
         }
     };
     Ok(outlets.destinations.iter().map(shown).collect())
+}
+
+/// Tries a destination that is a folder of another node.
+fn try_outlet(shared: &CentreShared, name: &str) -> Result<DestinationTrial, Fault> {
+    let outlets = shared.deliveries().outlets();
+    let mut its = outlets.destinations.iter().filter(|one| one.name.as_str() == name);
+    let found = its.find_map(|one| Some((one, one.node()?)));
+    let Some((destination, at)) = found else {
+        let what = format!("the node has no destination `{name}` at another node");
+        let help = "reload the node if its file has changed: systemctl reload, or SIGHUP";
+        return Err(Fault::configuration(what, "the node", help));
+    };
+    let found = node_sink(shared, destination, at).abilities().map_err(|failure| {
+        let help = "correct what it names, then try again; the node tries again by itself";
+        Fault::environment(failure.sentence, format!("the destination {name}"), help)
+    })?;
+    let place = destination.place.to_string();
+    let trial = DestinationTrial { place, at: shared.utc().to_string(), found };
+    shared.deliveries().keep_trial(name, &trial);
+    Ok(trial)
 }
 
 fn keep_trial(

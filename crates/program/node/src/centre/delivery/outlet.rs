@@ -2,16 +2,19 @@
 //! and what it was found to be able to do.
 
 use super::ledger::DeliveryLedger;
+use super::node_sink::NodeSink;
 use crate::centre::shared::CentreShared;
 use crate::status::DestinationTrial;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow};
-use skyhaul_config::{ProductDestination, ProductSubscription, RecordForm};
+use skyhaul_config::{
+    NodeFolder, OutletPlace, ProductDestination, ProductSubscription, RecordForm,
+};
 use skyhaul_dispatch::{
     DeliveryFailure, DeliveryState, DestinationQueue, FailureKind, QueuedDelivery,
 };
 use skyhaul_net::Clock;
 use skyhaul_remote::{RemoteAccess, RemoteSink};
-use skyhaul_units::{Duration, Instant, Utc};
+use skyhaul_units::{Duration, Instant, Rate, Utc};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -61,7 +64,7 @@ impl Outlet {
         let queue = DestinationQueue::new(lanes, destination.entry.connections as usize);
         let (timeouts, look, heard) = (BTreeMap::new(), Instant::ZERO, Ok(()));
         let state = OutletState { queue, is_loaded: false, timeouts, look, heard };
-        let access = destination.access();
+        let access = destination.access(&node);
         let (state, trial, stop) = (Mutex::new(state), Mutex::new(()), AtomicBool::new(false));
         Self { shared, clock, node, destination, subscriptions, access, state, trial, stop }
     }
@@ -167,7 +170,10 @@ impl Outlet {
     pub fn looks(&self) -> bool {
         let has_record = |one: &ProductSubscription| one.record() != RecordForm::None;
         let (now, mut state) = (self.clock.now(), self.state());
-        if now < state.look || !self.subscriptions.iter().any(has_record) {
+        if now < state.look
+            || self.destination.node().is_some()
+            || !self.subscriptions.iter().any(has_record)
+        {
             return false;
         }
         state.look = match self.destination.folder() {
@@ -193,9 +199,14 @@ impl Outlet {
 
     /// Opens a connection, after its abilities are known.
     pub fn open(&self) -> Result<Box<dyn RemoteSink>, DeliveryFailure> {
-        let place = &self.destination.place;
+        let place = match &self.destination.place {
+            OutletPlace::Node(at) => {
+                return Ok(Box::new(node_sink(&self.shared, &self.destination, at)));
+            }
+            OutletPlace::Remote(place) => place,
+        };
         let _one = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = self.ledger().abilities(self.name(), place);
+        let known = self.ledger().abilities(self.name(), &self.destination.place);
         if known.is_some() || self.destination.folder().is_some() {
             return skyhaul_remote::open(place, &self.access, known.as_ref());
         }
@@ -210,6 +221,18 @@ impl Outlet {
             Some(_) => skyhaul_remote::open(place, &self.access, Some(&trial.found)),
         }
     }
+}
+
+/// A destination that is a folder of another node.
+pub fn node_sink(
+    shared: &CentreShared,
+    destination: &ProductDestination,
+    at: &NodeFolder,
+) -> NodeSink {
+    let entry = &destination.entry;
+    // Its connections share the rate.
+    let limit = entry.rate.map(|rate| Rate::from_bps(rate.as_bps() / u64::from(entry.connections)));
+    NodeSink::new(at.clone(), limit, Arc::clone(&shared.desk.doors))
 }
 
 /// Checks that a folder is there: where it lacks, a disk may not be mounted.

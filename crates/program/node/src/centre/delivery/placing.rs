@@ -38,7 +38,8 @@ impl OutletWorker {
             // was published.
             File::open(&outgoing.path).map_err(|error| unread(&outgoing.path, &error))?;
             let sum = of.sum(&outgoing.path, file)?;
-            if of.row.delivery.is_repeated() {
+            // A node compares contents, and keeps what is the same.
+            if of.row.delivery.is_repeated() && self.outlet.destination.node().is_none() {
                 self.move_away(&outgoing)?;
             }
             let placed = self.place_file(reader, of.row.id, &file.name, &outgoing)?;
