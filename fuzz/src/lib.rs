@@ -32,7 +32,7 @@ pub use capture::{
     bit_stream, contact_records, description, frame_stream, frames, mission, packed_records,
     packet_scan, packets, symbols,
 };
-pub use catalogue::filter;
+pub use catalogue::{bag_manifests, filter};
 pub use channels::channels;
 pub use configuration::configuration;
 pub use files::files;
@@ -81,6 +81,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "description", body: description, rounds: 500 },
     Target { name: "feed_lines", body: feed_lines, rounds: 50_000 },
     Target { name: "filter", body: filter, rounds: 50_000 },
+    Target { name: "bag_manifests", body: bag_manifests, rounds: 20_000 },
     Target { name: "serving", body: serving, rounds: 20_000 },
     Target { name: "files", body: files, rounds: 50_000 },
     Target { name: "forward", body: forward, rounds: 100_000 },

@@ -21,6 +21,10 @@ pub struct Catalogue {
     writer: Option<JoinHandle<()>>,
 }
 
+/// The archive's part of a catalogue that is written.
+#[derive(Debug, Clone, Copy)]
+pub struct ArchiveWriter<'a>(pub(crate) &'a Catalogue);
+
 /// What publishing an item did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedItem {
@@ -72,8 +76,13 @@ impl Catalogue {
         CatalogueReader::open(&self.path)
     }
 
+    /// What leaves the archive, and what stays.
+    pub const fn archive(&self) -> ArchiveWriter<'_> {
+        ArchiveWriter(self)
+    }
+
     /// Has something written, and waits until it is on the disk.
-    fn write<T: Send + 'static>(
+    pub(crate) fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, CatalogueError> {
@@ -170,17 +179,21 @@ impl Catalogue {
         })
     }
 
-    /// Writes that a delivery begins anew, under a new number, which it returns.
+    /// Writes that a delivery begins anew, under a new number, which it returns; none where the
+    /// files of its item are gone.
     ///
     /// # Errors
     /// See [`CatalogueError`].
-    pub fn renew(&self, id: u64, delivery: Delivery) -> Result<u32, CatalogueError> {
+    pub fn renew(&self, id: u64, delivery: Delivery) -> Result<Option<u32>, CatalogueError> {
         self.write(move |connection| {
+            if !deliveries::is_of_present(connection, id)? {
+                return Ok(None);
+            }
             deliveries::save(connection, id, &delivery)?;
             let sequence = deliveries::renumber(connection, id)?;
             let text = format!("as number {sequence}");
             events::add(connection, delivery.since, EventSubject::Delivery(id), "again", &text)?;
-            Ok(sequence)
+            Ok(Some(sequence))
         })
     }
 

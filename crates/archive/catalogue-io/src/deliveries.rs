@@ -159,7 +159,7 @@ pub fn offer(
         VersionRule::Latest => Some(">"),
         VersionRule::First => Some("<>"),
     };
-    if there {
+    if there || !is_present(connection, item)? {
         return Ok(None);
     }
     if let Some(other) = other
@@ -182,6 +182,51 @@ pub fn offer(
             offer.begin.map(Utc::as_micros),
         ])?;
     Ok(Some(connection.last_insert_rowid().cast_unsigned()))
+}
+
+/// Whether the files of an item are there: one that leaves, or has left, goes nowhere.
+pub fn is_present(connection: &Connection, item: u64) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM item WHERE id = ?1 AND state = 'present'")?
+        .exists([item.cast_signed()])
+}
+
+/// Whether the files of a delivery's item are there.
+pub fn is_of_present(connection: &Connection, id: u64) -> rusqlite::Result<bool> {
+    let item: Option<i64> = connection
+        .prepare_cached("SELECT item FROM delivery WHERE id = ?1")?
+        .query_row([id.cast_signed()], |row| row.get(0))
+        .optional()?;
+    item.map_or(Ok(false), |item| is_present(connection, item.cast_unsigned()))
+}
+
+/// The first delivery of an item that is not settled: its number, destination and state.
+pub fn open_of_item(
+    connection: &Connection,
+    item: u64,
+) -> rusqlite::Result<Option<(u64, String, DeliveryState)>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT delivery.id, destination.name, delivery.state FROM {JOINS} WHERE \
+             delivery.item = ?1 AND delivery.state <= {RECORDED} ORDER BY delivery.id LIMIT 1"
+        ))?
+        .query_row([item.cast_signed()], |row| {
+            let state = of_number(&STATES, row.get(2)?).unwrap_or(DeliveryState::Waiting);
+            Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?, state))
+        })
+        .optional()
+}
+
+/// The destinations that have an item, as more than its size shows.
+pub fn copies_of(connection: &Connection, item: u64) -> rusqlite::Result<u64> {
+    let size = number_of(&PROOFS, Proof::Size);
+    connection
+        .prepare_cached(
+            "SELECT count(DISTINCT destination) FROM delivery WHERE item = ?1 AND \
+             state IN (5, 7) AND proof IS NOT NULL AND proof <> ?2",
+        )?
+        .query_row(params![item.cast_signed(), size], |row| row.get::<_, i64>(0))
+        .map(i64::cast_unsigned)
 }
 
 /// Whether another version of an item, one that compares so with it, is offered to the same

@@ -97,6 +97,9 @@ pub const COLUMNS: &str = "item.id, item.name, item.version, item.form, item.mis
                            item.product, item.stations, item.apids, item.first, item.last, \
                            item.published, item.packets, item.missing, item.state";
 
+/// As many are they.
+pub const COUNT: usize = 14;
+
 /// An item of a row of [`COLUMNS`], without its files.
 pub fn read(row: &Row<'_>) -> rusqlite::Result<ItemRow> {
     let entries = |text: String| -> Vec<String> {

@@ -7,6 +7,7 @@
 //! A file of an earlier version is migrated when it is opened, and kept beside the new one until
 //! that has succeeded. One of a later version, and one that is damaged, is refused with what to do.
 
+mod archive;
 mod catalogue;
 mod deliveries;
 mod error;
@@ -18,11 +19,12 @@ mod schema;
 mod search;
 mod times;
 
-pub use catalogue::{Catalogue, PublishedItem};
+pub use archive::{CandidatePlace, HoldOrder, ItemRemoval, RetentionCandidate, RetentionScope};
+pub use catalogue::{ArchiveWriter, Catalogue, PublishedItem};
 pub use deliveries::{DeliveryNames, DeliveryOffer, DeliveryQuery, DeliveryRow, DestinationCount};
 pub use error::CatalogueError;
 pub use events::CatalogueEvent;
 pub use items::ItemRow;
 pub use listing::{CollectionRow, ListedItems};
-pub use reader::CatalogueReader;
+pub use reader::{ArchiveReader, CatalogueReader};
 pub use search::{ItemPage, ItemQuery, PageToken};

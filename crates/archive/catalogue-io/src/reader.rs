@@ -27,6 +27,10 @@ pub struct CatalogueReader {
     until: Arc<AtomicU64>,
 }
 
+/// The archive's part of a catalogue that is read.
+#[derive(Debug, Clone, Copy)]
+pub struct ArchiveReader<'a>(pub(crate) &'a CatalogueReader);
+
 /// Instructions of SQLite's machine between two looks at the clock.
 const STEPS: i32 = 100_000;
 
@@ -49,7 +53,12 @@ impl CatalogueReader {
         Ok(Self { path: path.to_owned(), connection, opened, until })
     }
 
-    fn ask<T>(
+    /// What leaves the archive, and what stays.
+    pub const fn archive(&self) -> ArchiveReader<'_> {
+        ArchiveReader(self)
+    }
+
+    pub(crate) fn ask<T>(
         &self,
         ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, CatalogueError> {
@@ -58,7 +67,7 @@ impl CatalogueReader {
     }
 
     /// The same without a limit, where the catalogue has the tables of this release.
-    fn ask_long<T>(
+    pub(crate) fn ask_long<T>(
         &self,
         ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, CatalogueError> {

@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of the tables (`PRAGMA user_version`).
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The tables of version 1.
 pub const FIRST: &str = "
@@ -117,6 +117,37 @@ CREATE TABLE latency(
     contact TEXT NOT NULL,
     last_bit INTEGER NOT NULL,
     block BLOB NOT NULL
+) STRICT;
+",
+    // The archive: what is held, what leaves, and the order in which it does.
+    "
+ALTER TABLE item ADD COLUMN removed INTEGER;
+CREATE INDEX item_present ON item(published, id) WHERE state = 'present';
+CREATE TABLE removal(
+    item INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    leaves_record INTEGER NOT NULL,
+    reason TEXT NOT NULL
+) STRICT;
+CREATE TABLE hold(
+    item INTEGER PRIMARY KEY,
+    since INTEGER NOT NULL,
+    why TEXT NOT NULL
+) STRICT;
+CREATE TABLE volume(
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    place TEXT NOT NULL,
+    made INTEGER NOT NULL
+) STRICT;
+CREATE TABLE place(
+    item INTEGER NOT NULL,
+    volume INTEGER NOT NULL,
+    PRIMARY KEY(item, volume)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE setting(
+    name TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
 ) STRICT;
 ",
 ];

@@ -72,6 +72,8 @@ pub enum ItemForm {
 pub enum ItemState {
     /// They are.
     Present,
+    /// They are being removed.
+    Removing,
     /// Retention or an operator removed them.
     Removed,
 }
@@ -120,12 +122,15 @@ impl ItemState {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Present => "present",
+            Self::Removing => "removing",
             Self::Removed => "removed",
         }
     }
 
     /// The state of this name.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Present, Self::Removed].into_iter().find(|state| state.name() == name)
+        [Self::Present, Self::Removing, Self::Removed]
+            .into_iter()
+            .find(|state| state.name() == name)
     }
 }

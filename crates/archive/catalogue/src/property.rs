@@ -34,7 +34,7 @@ pub enum Property {
     Size,
     /// Packets that are missing from it.
     Missing,
-    /// `present` or `removed`.
+    /// `present`, `removing` or `removed`.
     State,
 }
 

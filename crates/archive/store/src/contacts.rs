@@ -6,13 +6,13 @@
 //! contacts/STATION/finished            flows that are processed: ranges, and the marks of the last
 //!                                      blocks
 //! contacts/STATION/0000002a/           one contact: a log of its own, and ...
-//! contacts/STATION/0000002a/finished   ... when it was finished, for its retention
+//! contacts/STATION/0000002a/finished   ... when it was finished
 //! ```
 //!
 //! Each record is taken once, in the order of its flow. A receipt for it is allowed after a
 //! successful sync that began after the record was written. Every repetition of a record of a
 //! finished flow counts as a duplicate, without a time limit. The data of a finished contact stays
-//! for the retention time, or until space is needed.
+//! until its owner releases it, or until space is needed.
 //!
 //! Memory: 170 bytes for each segment of an open contact's log, for at most [`MAX_OPEN_CONTACTS`]
 //! contacts; 120 bytes for each finished contact with data, at most [`MAX_KEPT_CONTACTS`]; 8 bytes
@@ -36,13 +36,13 @@ use crate::room::Room;
 use crate::{FlowId, MAX_PAYLOAD, Seq, mark};
 use kept::{Kept, Removed};
 use limits::NEW_CONTACT;
-use skyhaul_units::{BlockMark, ByteCount, Duration, Utc};
+use skyhaul_units::{BlockMark, ByteCount, Utc};
 use std::collections::btree_map::Entry;
 use std::io;
 
 pub use commit::{ContactCommit, ContactSync, ContactSynced, Receipt};
 pub use error::StoreError;
-pub use kept::{KeptContacts, KeptReader};
+pub use kept::{KeptContact, KeptContacts, KeptReader};
 pub use limits::{MAX_KEPT_CONTACTS, MAX_OPEN_CONTACTS, MAX_SPOOLS};
 pub use name::{StationName, StationNameError};
 pub use resume::ResumeFlow;
@@ -55,9 +55,6 @@ pub struct ContactConfig {
     pub segment_size: ByteCount,
     /// The space for all contacts together. Default 64 GiB.
     pub max_size: ByteCount,
-    /// How long a finished contact's data stays. Default 1 day. It is removed earlier if space is
-    /// needed.
-    pub retention: Duration,
     /// The space that stays free on the file system. Default 64 MiB.
     pub reserve: ByteCount,
     /// Bytes that the caller puts before the station's data in each record: marks cover only the
@@ -70,7 +67,6 @@ impl Default for ContactConfig {
         Self {
             segment_size: ByteCount::mib(64),
             max_size: ByteCount::mib(64 << 10),
-            retention: Duration::from_secs(86_400),
             reserve: ByteCount::mib(64),
             preface: 0,
         }
@@ -128,10 +124,9 @@ pub struct ContactStats {
     pub duplicates: u64,
     /// Records refused because of no room.
     pub refused: u64,
-    /// Finished contacts whose data was removed after its retention.
+    /// Finished contacts whose data was removed by order.
     pub removed: u64,
-    /// Finished contacts whose data was removed before its retention was over, because space was
-    /// needed.
+    /// Finished contacts whose data was removed because space was needed.
     pub removed_early: u64,
     /// Bytes after the last valid record that were cut off when the logs were opened.
     pub torn: ByteCount,
@@ -351,18 +346,17 @@ impl ContactStore {
         Ok(Receipt { station: station.clone(), flow, next: Seq::FINISHED })
     }
 
-    /// Removes the data of finished contacts older than their retention. Call it about once a
-    /// minute. Returns the bytes freed.
+    /// Removes the data of finished contacts; those that are held stay. Returns the bytes freed.
     ///
     /// # Errors
     /// [`StoreError::State`] where the disk refuses to remove a file.
-    pub fn free(&mut self, now: Utc) -> Result<ByteCount, StoreError> {
-        self.kept.free(self.config.retention, now)
+    pub fn release(&mut self, contacts: &[(StationName, FlowId)]) -> Result<ByteCount, StoreError> {
+        self.kept.release(contacts)
     }
 
-    /// Replaces the limits of space and retention.
-    pub fn set_limits(&mut self, max_size: ByteCount, retention: Duration) {
-        (self.room.max_size, self.config.retention) = (max_size, retention);
+    /// Replaces the limit of space.
+    pub fn set_max_size(&mut self, max_size: ByteCount) {
+        self.room.max_size = max_size;
     }
 
     /// The space that the contacts use on the disk.
@@ -389,16 +383,16 @@ impl ContactStore {
         &self.kept
     }
 
-    /// Holds these contacts and no others: their data stays beyond its retention, even if space is
-    /// needed. This is forgotten at a restart: hold them again before the first append.
+    /// Holds these contacts and no others: their data stays, even if space is needed. This is
+    /// forgotten at a restart: hold them again before the first append.
     pub fn hold(&mut self, contacts: impl IntoIterator<Item = (StationName, FlowId)>) {
         self.kept.hold(contacts.into_iter().collect());
     }
 
     /// Counters.
     pub fn stats(&self) -> ContactStats {
-        let Removed { due, early } = self.kept.removed();
-        ContactStats { removed: due, removed_early: early, ..self.stats }
+        let Removed { due, early, .. } = self.kept.removed();
+        ContactStats { removed: *due, removed_early: *early, ..self.stats }
     }
 
     fn contact(

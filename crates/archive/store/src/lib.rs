@@ -47,9 +47,9 @@ mod spool;
 
 pub use contacts::{
     Appended, ArrivedRecord, ContactCommit, ContactConfig, ContactReader, ContactSpace,
-    ContactStats, ContactStore, ContactSync, ContactSynced, FlowStatus, KeptContacts, KeptReader,
-    MAX_SPOOLS, NameSpaces, Receipt, ResumeFlow, SpoolKnown, SpoolSender, SpoolState, StationName,
-    StationNameError, StoreError,
+    ContactStats, ContactStore, ContactSync, ContactSynced, FlowStatus, KeptContact, KeptContacts,
+    KeptReader, MAX_SPOOLS, NameSpaces, Receipt, ResumeFlow, SpoolKnown, SpoolSender, SpoolState,
+    StationName, StationNameError, StoreError,
 };
 pub use disk::{DirectoryEntry, Disk, DiskFile, EntryKind, RealDisk, is_full, sim};
 pub use format::OtherFormat;

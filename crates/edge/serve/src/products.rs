@@ -36,7 +36,7 @@ pub fn answer(
             let file = file.ok_or_else(nothing)?;
             match held.item.state {
                 ItemState::Present => Ok(file_answer(request, file, held.item.published)),
-                ItemState::Removed => Err(gone()),
+                ItemState::Removing | ItemState::Removed => Err(gone()),
             }
         }
         _ => Err(ServeAnswer::problem(404, "there is no such file")),

@@ -1,5 +1,6 @@
 //! The subcommands, one a file.
 
+mod archive;
 mod book;
 mod catalogue;
 mod classes;
@@ -32,6 +33,7 @@ mod rate;
 mod rdr;
 mod replay;
 mod report;
+mod reprocess;
 mod run;
 mod serve;
 mod signals;
@@ -48,6 +50,9 @@ use std::io::Write;
 /// What the program can do.
 #[derive(clap::Subcommand)]
 pub enum Command {
+    /// Shows and removes what is over its time; holds products.
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
@@ -127,6 +132,7 @@ pub enum Command {
     Replay(replay::Replay),
     /// Shows which products were on time in a week, and why not.
     Report(report::ReportArguments),
+    Reprocess(reprocess::ReprocessArguments),
     /// Runs a node: captures, sends and receives, as its file says.
     Run(run::RunNode),
     /// Keeps the accounts of customers who come for products.
@@ -179,6 +185,7 @@ impl Command {
 /// What could not be done, where, and what to do about it.
 pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
+        Command::Archive(command) => archive::run(&command, out),
         Command::Config(command) => config::run(command, out),
         Command::Catalogue(command) => catalogue::run(&command, out),
         Command::Cp(command) => files::copy::run(&command, out),
@@ -204,6 +211,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Emulate(command) => emulate::run(&command, out),
         Command::Replay(command) => replay::run(&command, out),
         Command::Report(command) => report::run(&command, out),
+        Command::Reprocess(command) => reprocess::run(&command, out),
         Command::Run(command) => run::run(&command),
         Command::Serve(command) => serve::run(&command, out),
         Command::Status(command) => status::run(&command, out),

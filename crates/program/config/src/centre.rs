@@ -10,6 +10,7 @@ use crate::outlets::{ProductDestination, ProductOutlets};
 use crate::packets::Live;
 use crate::peer::{PeerEntry, PeerNames};
 use crate::products::{ProductEntry, ProductRules, Products};
+use crate::retention::RetentionEntry;
 use crate::section::section;
 use crate::sending::Class;
 use skyhaul_congestion::ControllerConfig;
@@ -44,6 +45,8 @@ pub struct CentreConfig {
     pub outlets: ProductOutlets,
     /// By when.
     pub budget: Vec<BudgetEntry>,
+    /// How long products and contacts stay.
+    pub retention: Vec<RetentionEntry>,
     /// Who gets packets as they arrive.
     pub live: Vec<Live>,
     /// What one peer may have under way.
@@ -81,7 +84,8 @@ section! {
         /// sender's spool waits as long.
         sync_interval: Duration => "10 ms",
         /// How long a contact's data stays after its products were written, so that Level-0
-        /// processing can run again.
+        /// processing can run again, where no `[[retention]]` is for it. It goes earlier if space
+        /// is needed, with an alarm.
         retention: Duration => "7 d",
     }
 }
@@ -139,6 +143,10 @@ impl CentreConfig {
         }
         if self.budget.len() > MAX_BUDGETS {
             return Err(ConfigError::many(config, "[[budget]]", self.budget.len(), MAX_BUDGETS));
+        }
+        if self.retention.len() > MAX_RETENTIONS {
+            let count = self.retention.len();
+            return Err(ConfigError::many(config, "[[retention]]", count, MAX_RETENTIONS));
         }
         let mut products = BTreeSet::new();
         for entry in &self.product {
@@ -252,6 +260,8 @@ const RETURN_RATE: Rate = Rate::from_mbps(5);
 const MAX_EXPEDITED: usize = 8;
 /// Budgets: 32 missions with each form of products.
 const MAX_BUDGETS: usize = 96;
+/// Retentions: SQLite joins their filters in one condition.
+const MAX_RETENTIONS: usize = 64;
 /// Networks that a node stands in; each costs two sockets.
 const MAX_LISTENS: usize = 8;
 /// The key of a `[[listen]]` that names who may connect there.

@@ -19,6 +19,7 @@ use crate::peer::PeerEntry;
 use crate::product_terms::{AnswerEntry, FileTypesEntry, RetryEntry};
 use crate::products::{ProductEntry, Products};
 use crate::refill::Refill;
+use crate::retention::RetentionEntry;
 use crate::section::{ConfigTable, left_out};
 use crate::sending::Class;
 use crate::serve::ServeEntry;
@@ -80,6 +81,8 @@ pub(super) struct NodeFile {
     #[serde(default)]
     budget: Vec<BudgetEntry>,
     #[serde(default)]
+    retention: Vec<RetentionEntry>,
+    #[serde(default)]
     live: Vec<Live>,
     serve: Option<ServeEntry>,
 }
@@ -119,6 +122,7 @@ pub(super) const TABLES: &[ConfigTable] = &[
     ProductEntry::TABLE,
     ExpeditedEntry::TABLE,
     BudgetEntry::TABLE,
+    RetentionEntry::TABLE,
     Live::TABLE,
     ServeEntry::TABLE,
 ];
@@ -142,8 +146,17 @@ const SENDING: [&str; 9] =
 /// Those of them about contacts, which need a destination that takes contacts.
 const CAPTURING: [&str; 2] = ["channel", "refill"];
 /// Tables that say what is received, and need an address to listen on.
-const RECEIVING: [&str; 8] =
-    ["store", "session", "products", "product", "expedited", "budget", "live", "serve"];
+const RECEIVING: [&str; 9] = [
+    "store",
+    "session",
+    "products",
+    "product",
+    "expedited",
+    "budget",
+    "retention",
+    "live",
+    "serve",
+];
 /// Tables that say what is made of contacts, and need `[products]`.
 const MADE: [&str; 5] = ["product", "expedited", "budget", "live", "serve"];
 
@@ -345,6 +358,7 @@ impl NodeFile {
             expedited: self.expedited,
             outlets,
             budget: self.budget,
+            retention: self.retention,
             live: self.live,
             session: self.session,
             class: self.class,

@@ -52,6 +52,7 @@ mod peer_key;
 mod product_terms;
 mod products;
 mod refill;
+mod retention;
 mod section;
 mod sending;
 mod serve;
@@ -94,6 +95,7 @@ pub use product_terms::{
 };
 pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, ProductWindow, Products};
 pub use refill::Refill;
+pub use retention::{RetentionEntry, RetentionFrom, RetentionHold, RetentionLeave};
 pub use section::{Applies, ConfigKey, ConfigTable, Presence};
 pub use sending::{Class, PolicyName};
 pub use serve::{ServeEntry, ServeRoots, TlsPair};

@@ -134,6 +134,31 @@ impl ProductRules {
         Self { enabled: false, products, entries: Vec::new(), expedited: Vec::new() }
     }
 
+    /// The rules of a text with the tables `[products]` and `[[product]]`, for the same folder.
+    /// What the text leaves out has its default.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn again(&self, text: &str) -> Result<Self, String> {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Written {
+            products: Option<toml::Table>,
+            #[serde(default)]
+            product: Vec<ProductEntry>,
+        }
+        let said = |error: toml::de::Error| error.message().to_owned();
+        let written: Written = toml::from_str(text).map_err(said)?;
+        let mut table = written.products.unwrap_or_default();
+        let dir = self.products.dir.to_string_lossy().into_owned();
+        if table.insert("dir".to_owned(), toml::Value::String(dir)).is_some() {
+            return Err("rules name no folder; remove `dir`".to_owned());
+        }
+        let products: Products = toml::Value::Table(table).try_into().map_err(said)?;
+        let entries = written.product;
+        Ok(Self { enabled: self.enabled, products, entries, expedited: self.expedited.clone() })
+    }
+
     /// What is made of the product `name` of `mission`.
     pub fn of(&self, mission: &str, name: &str) -> ProductRule {
         let named = || self.entries.iter().filter(|entry| entry.name.as_str() == name);

@@ -450,6 +450,28 @@ fn a_budget_is_of_a_mission_and_a_form_or_refused_with_its_line() {
 }
 
 #[test]
+fn a_retention_says_what_goes_when_or_is_refused_with_its_line() {
+    let table = "[[retention]]\nfilter = \"mission = 'aqua'\"\nkeep = \"30 d\"\n\
+                 from = \"observed\"\nleave = \"record\"\nhold = [\"pending\", \"last-copy\"]\n";
+    let rule = centre(&format!("{CENTRE}{table}")).retention[0].rule();
+    assert_eq!(rule.keep, Some(Duration::from_secs(30 * 86_400)));
+    assert_eq!(rule.from, skyhaul_catalogue::RetentionStart::Observed);
+    assert_eq!(rule.copies, skyhaul_catalogue::CopyRule::One);
+    for (from, to, what) in [
+        ("keep = \"30 d\"", "", "a retention removes nothing"),
+        ("30 d", "0 s", "a retention of no time"),
+        ("observed", "seen", "`seen` begins no time of a product"),
+        ("\"record\"", "\"all\"", "`all` cannot be left"),
+        ("pending", "never", "`never` holds nothing"),
+        ("mission =", "mision =", "there is no property `mision`"),
+        ("mission = 'aqua'", "kind = 'contact'", "a contact is delivered nowhere"),
+    ] {
+        let error = refused(&format!("{CENTRE}{}", table.replace(from, to)));
+        assert!(error.what().contains(what) && error.line().is_some(), "{error}");
+    }
+}
+
+#[test]
 fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
     let table = "[[mirror]]\nsource = \"logs\"\ninto = \"in/here\"\nexclude = [\"*.tmp\"]\ndelete \
                 = true\nlimit = \"3 Mbit/s\"\n";

@@ -1,10 +1,11 @@
 //! The centre: receives data from trusted stations, stores it, and makes Level-0 products.
 //!
 //! Threads: one for the lines (`downlink`), one that writes blocks and syncs the disk (`keeper`),
-//! one for Level-0 (`processor`), one for products of several contacts (`assembly`), one that
-//! writes the catalogue, one that watches deliveries and more for each destination (`delivery`),
-//! one for each receiver of live packets (`live`), one that accepts files (`incoming`, and five for
-//! each transfer), one that accepts streams (`streams`, and two for each), one that answers status
+//! one for Level-0 (`processor`), one for products of several contacts and one for those that are
+//! made again (`assembly`), one that writes the catalogue, one that removes what is over its time
+//! (`retention`), one that watches deliveries and more for each destination (`delivery`), one for
+//! each receiver of live packets (`live`), one that accepts files (`incoming`, and five for each
+//! transfer), one that accepts streams (`streams`, and two for each), one that answers status
 //! requests. They meet in `shared`.
 
 mod admission;
@@ -25,6 +26,7 @@ mod peer_paths;
 mod processor;
 mod rdr;
 pub(crate) mod reload;
+mod retention;
 mod rivals;
 mod shared;
 mod standby_teller;
@@ -42,10 +44,10 @@ use crate::incoming::{self, FileService};
 use crate::services::{self, SessionMemory};
 use crate::status::{PathHint, StatusReply, StatusRequest};
 use admission::{AdmittedStation, PeerHint};
-use assembly::{Assembler, AssemblyJournal};
+use assembly::{AgainThread, Assembler, AssemblyJournal};
 use board::CentreBoard;
 pub(crate) use delivery::FILE as CATALOGUE_FILE;
-use delivery::{DeliveryLedger, DeliveryThreads};
+use delivery::{DeliveryLedger, DeliveryThreads, LedgerSetup};
 use downlink::{Downlink, Lines};
 use gaps::GapLedger;
 pub use gaps::kept as kept_gaps;
@@ -55,6 +57,7 @@ pub use onward::NodeKind;
 use onward::Onward;
 use processor::Processor;
 use reload::Reload;
+use retention::RetentionThread;
 pub(crate) use shared::CentreShared;
 use shared::CentreState;
 use skyhaul_channels_io::{ChannelService, TakenChannels};
@@ -177,10 +180,12 @@ impl Centre {
     }
 }
 
-/// Answers about gaps, deliveries and the catalogue of the centre.
+/// Answers about gaps, deliveries, the catalogue and the archive of the centre.
 pub(crate) fn answer(shared: &CentreShared, request: StatusRequest) -> StatusReply {
     match request {
         request if delivery::is_for_deliveries(&request) => delivery::answer(shared, request),
+        request if retention::is_for_archive(&request) => retention::answer(shared, request),
+        request if assembly::is_for_reprocessing(&request) => assembly::answer(shared, request),
         StatusRequest::AskGaps(which) => match shared.gaps().ask_again(&which) {
             Ok(asked) => {
                 shared.shutdown.wake_line();
@@ -339,7 +344,6 @@ fn open_store(
 ) -> Result<CentreState, Fault> {
     let settings = ContactConfig {
         max_size: config.store.max_size,
-        retention: config.store.retention,
         preface: PREFACE,
         ..ContactConfig::default()
     };
@@ -358,7 +362,9 @@ fn open_store(
     let deliveries = {
         let products = config.products.as_ref().map(|products| products.dir.clone());
         let state = &config.node.state;
-        DeliveryLedger::open(state, config.outlets.clone(), products.unwrap_or_default())
+        let (outlets, archive) = (config.outlets.clone(), reload::archive_rules(config));
+        let products = products.unwrap_or_default();
+        DeliveryLedger::open(LedgerSetup { state, outlets, products, archive })
     };
     let deliveries = deliveries.map_err(|error| {
         let help = "do what it says, then start the node again";
@@ -417,7 +423,13 @@ fn start(
     let processor = services::thread("level0", move || processor.run())?;
     let assembler = services::thread("assembly", move || assembler.run())?;
     let deliveries = services::thread("deliveries", move || deliveries.run())?;
+    let retention = RetentionThread::new(shared.clone());
+    let retention = services::thread("retention", move || retention.run())?;
+    let again = AgainThread::new(shared.clone(), config.product_rules());
+    let again = services::thread("reprocess", move || again.run())?;
     let incoming = services::thread("files", move || incoming.run())?;
     let streams = services::thread("streams", move || streams.run())?;
-    Ok(vec![line, keeper, processor, assembler, deliveries, incoming, streams])
+    let made = [processor, assembler, again];
+    let kept = [line, keeper, deliveries, retention, incoming, streams];
+    Ok(kept.into_iter().chain(made).collect())
 }

@@ -285,7 +285,9 @@ impl Parts {
             | StatusRequest::TryOutlet { .. }
             | StatusRequest::KeepTrial { .. }
             | StatusRequest::Backfill(_)
-            | StatusRequest::Items { .. } => match &self.centre {
+            | StatusRequest::Items { .. }
+            | StatusRequest::Archive { .. }
+            | StatusRequest::Reprocess { .. } => match &self.centre {
                 Some(shared) => centre::answer(shared, request),
                 None => refused(
                     "a node that receives nothing has no gaps, products or deliveries",

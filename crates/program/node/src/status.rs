@@ -1,5 +1,6 @@
 //! The status of a running node: the same JSON for `skyhaul status`, the demo and other programs.
 
+mod archive;
 mod blocks;
 mod delivery;
 mod folders;
@@ -13,6 +14,7 @@ mod process;
 mod products;
 mod recent;
 mod reception;
+mod reprocess;
 mod request;
 mod serve;
 mod session;
@@ -22,6 +24,9 @@ mod states;
 mod way;
 mod whole;
 
+pub use archive::{
+    ArchiveEviction, ArchiveItem, ArchivePage, ArchiveRequest, DueItem, DueObstacle,
+};
 pub use blocks::{BlocksStatus, ProgramShown};
 pub use delivery::{
     BackfillAction, BackfillPage, BackfillRequest, BackfillShare, CataloguePage, DeliveryAction,
@@ -45,13 +50,17 @@ pub use process::ProcessStatus;
 pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;
 pub use reception::{ChannelState, RecordingStatus, Vita49Status};
+pub use reprocess::{
+    ReprocessAction, ReprocessJob, ReprocessOutcome, ReprocessReport, ReprocessRequest,
+    ReprocessedProduct,
+};
 pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
 pub use serve::{ServeAccountStatus, ServeStatus};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
-    StatusServer, ask, ask_again, ask_backfill, ask_deliveries, ask_delivery, ask_gaps, ask_items,
-    ask_outlets, order, try_outlet,
+    StatusServer, ask, ask_again, ask_archive, ask_backfill, ask_deliveries, ask_delivery,
+    ask_gaps, ask_items, ask_outlets, ask_reprocess, order, try_outlet,
 };
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};

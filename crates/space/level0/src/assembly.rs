@@ -247,6 +247,7 @@ impl<F: Files> Assembly<F> {
             previous: Some((&self.edition.previous, &self.brought)),
             kind: ProductKind::Pds,
             is_test: self.rules.is_test,
+            scope: self.edition.scope,
         };
         self.products.finish(&mut self.files, &publication, &self.rules)
     }

@@ -15,7 +15,7 @@ use crate::naming::Digit;
 use crate::order::Novelty;
 use crate::publish::{Naming, Publication};
 use crate::report::{ContactInput, ContactReport, Product};
-use crate::rules::{ProductBasis, ProductRuleSet};
+use crate::rules::{EditionScope, ProductBasis, ProductRuleSet};
 use crate::window::TimeWindow;
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Scid;
@@ -163,6 +163,7 @@ impl<F: Files> ContactProcessor<F> {
             previous: None,
             kind: ProductKind::Pds,
             is_test: self.rules.is_test,
+            scope: EditionScope::Changed,
         };
         let mut products = self.expedited.published();
         products.extend(self.products.finish(&mut self.files, &publication, &self.rules)?);

@@ -14,7 +14,7 @@ use crate::naming::Digit;
 use crate::order::Novelty;
 use crate::publish::{Naming, Publication};
 use crate::report::{ContactReport, FrameReport, Product};
-use crate::rules::{ProductBasis, ProductRuleSet};
+use crate::rules::{EditionScope, ProductBasis, ProductRuleSet};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::mission::{ApidRange, Mission};
 use skyhaul_units::{ByteCount, Duration, Utc};
@@ -201,6 +201,7 @@ impl<F: Files> Stream<F> {
             },
             previous: None,
             is_test: false,
+            scope: EditionScope::Changed,
         };
         slice.finish(files, &publication, &self.rules)
     }

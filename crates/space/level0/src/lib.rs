@@ -63,6 +63,6 @@ pub use joint::Joint;
 pub use limits::Limits;
 pub use order::Novelty;
 pub use product::SortedBy;
-pub use rules::{Edition, FillPolicy, Form, Previous, ProductBasis, ProductRuleSet};
+pub use rules::{Edition, EditionScope, FillPolicy, Form, Previous, ProductBasis, ProductRuleSet};
 pub use set_aside::{SetAsideEntry, SetAsideReason};
 pub use window::{TimeWindow, WindowCell, WindowError, WindowLength};

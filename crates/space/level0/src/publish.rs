@@ -12,7 +12,7 @@ use crate::report::{
     Accounting, ApidReport, ContactReport, FORMAT, FrameReport, Product, ProductFile,
     ProductReport, Replaced, SetAsideReport, Sidecar,
 };
-use crate::rules::{Form, Previous, ProductBasis};
+use crate::rules::{EditionScope, Form, Previous, ProductBasis};
 use crate::set_aside::SetAsideFile;
 use crate::window::TimeWindow;
 use skyhaul_ccsds::id::Scid;
@@ -34,6 +34,8 @@ pub(crate) struct Publication<'a> {
     /// were not in those.
     pub previous: Option<(&'a BTreeMap<String, Previous>, &'a FrameRuns)>,
     pub is_test: bool,
+    /// Which of products that may be made again are published.
+    pub scope: EditionScope,
 }
 
 /// The parts of the names of all products of one run.
@@ -59,10 +61,11 @@ impl Publication<'_> {
             .ok_or_else(|| Error::NamesUsedUp { name: name(first).to_string() })
     }
 
-    /// Whether a previous version has all of it, with the same quality.
+    /// Whether a previous version has all of it, with the same quality, and need not be made again.
     pub fn says_nothing_new<F: Files>(&self, finished: &Finished<F>) -> bool {
         let account = &finished.packets.account;
-        self.before(&finished.plan.name).is_some() && account.added == 0 && account.improved == 0
+        let is_same = account.added == 0 && account.improved == 0;
+        is_same && self.scope == EditionScope::Changed && self.before(&finished.plan.name).is_some()
     }
 
     fn before(&self, product: &str) -> Option<&Previous> {

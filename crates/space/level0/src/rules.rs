@@ -85,6 +85,16 @@ pub struct Previous {
     pub gaps: u64,
 }
 
+/// Which products of an edition are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EditionScope {
+    /// Those that have packets that the version before did not have, or better ones.
+    #[default]
+    Changed,
+    /// All: they are made again, by rules that may differ.
+    All,
+}
+
 /// Which products an assembly makes, and under which names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edition {
@@ -99,4 +109,6 @@ pub struct Edition {
     pub created: Utc,
     /// The newest versions that there are, by the product's name.
     pub previous: BTreeMap<String, Previous>,
+    /// Which of them are published.
+    pub scope: EditionScope,
 }

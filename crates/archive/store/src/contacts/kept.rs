@@ -47,13 +47,28 @@ pub struct KeptContacts {
     removed: Removed,
 }
 
+/// A finished contact with data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptContact {
+    /// Its station, as its name space has it.
+    pub station: StationName,
+    /// Its flow.
+    pub flow: FlowId,
+    /// When it was finished.
+    pub finished: Utc,
+    /// What it fills on the disk.
+    pub size: ByteCount,
+}
+
 /// How many contacts were removed.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Removed {
-    /// After their retention.
+    /// By order.
     pub due: u64,
-    /// Before their retention was over, because space was needed.
+    /// Because space was needed.
     pub early: u64,
+    /// The last of these.
+    pub last: Option<KeptContact>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +86,22 @@ impl KeptContacts {
     /// All of them, with when each was finished.
     pub fn iter(&self) -> impl Iterator<Item = (&StationName, FlowId, Utc)> {
         self.contacts.iter().map(|((station, flow), kept)| (station, *flow, kept.finished))
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = KeptContact> {
+        self.contacts.iter().map(|(key, kept)| shown(key, *kept))
+    }
+
+    /// Those that were finished this long ago.
+    pub fn due(&self, age: Duration, now: Utc) -> Vec<(StationName, FlowId)> {
+        let due = self.contacts.iter().filter(|(_, kept)| kept.finished + age <= now);
+        due.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The last contact that was removed because space was needed, since the store was opened.
+    pub const fn removed_early(&self) -> Option<&KeptContact> {
+        self.removed.last.as_ref()
     }
 
     /// Whether the data of a finished contact is present.
@@ -108,37 +139,35 @@ impl KeptContacts {
         self.contacts.insert(key, kept);
     }
 
-    pub(super) const fn removed(&self) -> Removed {
-        self.removed
+    pub(super) const fn removed(&self) -> &Removed {
+        &self.removed
     }
 
-    /// Removes the contacts that are older than their retention. Returns the bytes freed.
-    pub(super) fn free(&mut self, retention: Duration, now: Utc) -> Result<ByteCount, StoreError> {
+    /// Removes those of these contacts that are there and may be removed. Returns the bytes freed.
+    pub(super) fn release(&mut self, contacts: &[Key]) -> Result<ByteCount, StoreError> {
         let before = self.size;
-        for key in self.due(retention, now) {
-            self.remove(&key)?;
-            self.removed.due += 1;
+        for key in contacts {
+            if self.contacts.contains_key(key) && !self.held.contains(key) {
+                self.remove(key)?;
+                self.removed.due += 1;
+            }
         }
         Ok(before - self.size)
     }
 
     /// Removes the contact that was finished first, if one may be removed. Returns whether one was.
     pub(super) fn remove_oldest(&mut self) -> Result<bool, StoreError> {
-        let Some(key) = self.oldest() else { return Ok(false) };
+        let Some((key, kept)) = self.oldest() else { return Ok(false) };
         self.remove(&key)?;
         self.removed.early += 1;
+        self.removed.last = Some(shown(&key, kept));
         Ok(true)
     }
 
-    /// The contacts that may be removed and whose retention is over.
-    fn due(&self, retention: Duration, now: Utc) -> Vec<Key> {
-        let due = self.removable().filter(|(_, kept)| kept.finished + retention <= now);
-        due.map(|(key, _)| key.clone()).collect()
-    }
-
     /// The contact that may be removed and was finished first.
-    fn oldest(&self) -> Option<Key> {
-        self.removable().min_by_key(|(_, kept)| kept.finished).map(|(key, _)| key.clone())
+    fn oldest(&self) -> Option<(Key, Kept)> {
+        let oldest = self.removable().min_by_key(|(_, kept)| kept.finished);
+        oldest.map(|(key, kept)| (key.clone(), *kept))
     }
 
     fn removable(&self) -> impl Iterator<Item = (&Key, &Kept)> {
@@ -175,4 +204,9 @@ impl KeptContacts {
         self.insert((name.clone(), flow), Kept { size, finished: Utc::from_micros(micros) });
         Ok(())
     }
+}
+
+fn shown((station, flow): &Key, kept: Kept) -> KeptContact {
+    let Kept { size, finished } = kept;
+    KeptContact { station: station.clone(), flow: *flow, finished, size }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::disk::Disk;
 use crate::sim::SimDisk;
-use skyhaul_units::Held;
+use skyhaul_units::{Duration, Held};
 use std::sync::Arc;
 
 pub(super) const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
@@ -10,7 +10,6 @@ fn config() -> ContactConfig {
     ContactConfig {
         segment_size: ByteCount::new(2_060),
         max_size: ByteCount::new(83_000),
-        retention: Duration::from_secs(10),
         reserve: ByteCount::new(500),
         preface: 0,
     }
@@ -18,6 +17,12 @@ fn config() -> ContactConfig {
 
 pub(super) fn open(disk: &SimDisk) -> ContactStore {
     ContactStore::open(Arc::new(disk.clone()), config()).unwrap()
+}
+
+/// Releases the contacts that were finished ten seconds before.
+fn free(store: &mut ContactStore, now: Utc) -> ByteCount {
+    let due = store.kept().due(Duration::from_secs(10), now);
+    store.release(&due).unwrap()
 }
 
 fn name(text: &str) -> StationName {
@@ -108,7 +113,7 @@ fn a_finished_flow_answers_duplicates_for_ever() {
     assert!(matches!(store.finish(&station, FlowId(7), NOW), Err(StoreError::NotOpen { .. })));
     assert!(matches!(store.reader(&station, FlowId(7)), Err(StoreError::NotOpen { .. })));
     store.sync();
-    store.free(NOW + Duration::from_secs(10)).unwrap();
+    free(&mut store, NOW + Duration::from_secs(10));
     disk.crash(5);
     let mut store = open(&disk);
     let resume = store.spaces().resume(&station);
@@ -147,8 +152,8 @@ fn data_of_finished_contacts_goes_after_its_retention() {
     }
     store.finish(&name("kiruna"), FlowId(1), NOW).unwrap();
     let mut store = open(&disk);
-    assert_eq!(store.free(NOW + Duration::from_secs(9)).unwrap(), ByteCount::ZERO);
-    assert!(store.free(NOW + Duration::from_secs(10)).unwrap() > ByteCount::new(1_400));
+    assert_eq!(free(&mut store, NOW + Duration::from_secs(9)), ByteCount::ZERO);
+    assert!(free(&mut store, NOW + Duration::from_secs(10)) > ByteCount::new(1_400));
     assert_eq!((store.size(), store.stats().removed), (ByteCount::ZERO, 1));
     assert_eq!(disk.files().len(), 1, "only the list of finished flows is left");
 }
@@ -253,7 +258,7 @@ fn a_finished_contact_is_read_again_and_held_against_retention_and_need() {
         store.finish(&station, FlowId(flow), NOW).unwrap();
     }
     store.hold([(station.clone(), FlowId(1))]);
-    store.free(NOW + Duration::from_secs(100)).unwrap();
+    free(&mut store, NOW + Duration::from_secs(100));
     let kept: Vec<_> = store.kept().iter().map(|(_, flow, at)| (flow.0, at)).collect();
     assert_eq!(kept, [(1, NOW)], "the other one went");
     let mut reader = store.kept().reader(&station, FlowId(1)).unwrap();
@@ -266,7 +271,7 @@ fn a_finished_contact_is_read_again_and_held_against_retention_and_need() {
     assert!(matches!(store.kept().reader(&station, FlowId(2)), Err(StoreError::NotOpen { .. })));
     let mut store = open(&disk);
     assert!(store.kept().contains(&station, FlowId(1)), "reading changes nothing");
-    store.free(NOW + Duration::from_secs(100)).unwrap();
+    free(&mut store, NOW + Duration::from_secs(100));
     assert!(!store.kept().contains(&station, FlowId(1)), "held by nobody after a restart");
 }
 

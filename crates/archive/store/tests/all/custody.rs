@@ -99,7 +99,6 @@ fn contact_config() -> ContactConfig {
     ContactConfig {
         segment_size: ByteCount::new(1_850),
         max_size: ByteCount::mib(1),
-        retention: Duration::from_secs(10),
         reserve: ByteCount::new(300),
         preface: 0,
     }
@@ -168,7 +167,8 @@ impl World {
             Op::Finish { pick } => self.finish(pick),
             Op::Wait { seconds } => {
                 self.now = self.now + Duration::from_secs(seconds);
-                let _ = self.centre.free(self.now);
+                let due = self.centre.kept().due(Duration::from_secs(10), self.now);
+                let _ = self.centre.release(&due);
             }
             Op::CrashStation(seed) => {
                 self.station_disk.crash(seed);

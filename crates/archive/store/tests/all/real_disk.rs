@@ -59,11 +59,7 @@ fn a_spool_on_files_survives_being_opened_again() {
 fn a_contact_store_and_its_products_on_files() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
-    let config = ContactConfig {
-        reserve: ByteCount::ZERO,
-        retention: Duration::ZERO,
-        ..ContactConfig::default()
-    };
+    let config = ContactConfig { reserve: ByteCount::ZERO, ..ContactConfig::default() };
     let mut store = ContactStore::open(disk.clone(), config).unwrap();
     let station = StationName::new("kiruna").unwrap();
     let arrival = ArrivedRecord {
@@ -81,7 +77,7 @@ fn a_contact_store_and_its_products_on_files() {
     let path = publisher.publish(product).unwrap();
     assert_eq!(std::fs::read(disk.locate(&path)).unwrap(), b"packets");
     store.finish(&station, FlowId(1), NOW).unwrap();
-    store.free(NOW).unwrap();
+    store.release(&[(station.clone(), FlowId(1))]).unwrap();
     drop(store);
     let store = ContactStore::open(disk.clone(), config).unwrap();
     assert_eq!(store.spaces().status(&station, FlowId(1)), FlowStatus::Finished);

@@ -10,6 +10,7 @@ mod shared;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod archive;
 mod bad_input;
 mod blocks;
 mod book;
@@ -52,6 +53,7 @@ mod readme;
 mod relay;
 mod replay;
 mod report;
+mod reprocess;
 mod rtp;
 mod select;
 mod serve;
@@ -64,4 +66,5 @@ mod stream;
 mod tune;
 mod union;
 mod upkeep;
+mod volumes;
 mod windows;

@@ -27,7 +27,7 @@ fn is_all() -> bool {
 }
 
 /// Puts products into the catalogue of a site, as if it had published them: two files each.
-fn publish(site: &Site, numbers: core::ops::Range<u32>, version: u32) {
+pub fn publish(site: &Site, numbers: core::ops::Range<u32>, version: u32) {
     publish_in(site.folder(), numbers, version, |number| 3_000 + number as usize % 70_000);
 }
 
@@ -68,11 +68,11 @@ pub fn publish_in(
     }
 }
 
-fn destination(name: &str, keys: &str) -> String {
+pub fn destination(name: &str, keys: &str) -> String {
     format!("[[destination]]\nname = \"{name}\"\nto = \"folder:out/{name}\"\n{keys}")
 }
 
-fn subscription(name: &str, keys: &str) -> String {
+pub fn subscription(name: &str, keys: &str) -> String {
     format!(
         "[[subscription]]\nof = \"products\"\nname = \"{name}\"\n{keys}[subscription.retry]\nfirst \
          = \"1 s\"\nmost = \"2 s\"\n"
@@ -80,14 +80,14 @@ fn subscription(name: &str, keys: &str) -> String {
 }
 
 /// Has a subscription deliver all that was published before.
-fn backfill(site: &Site, name: &str) -> Value {
+pub fn backfill(site: &Site, name: &str) -> Value {
     let from = "1970-01-01T00:00:00Z";
     let order =
         ["subscription", "backfill", name, "--from", from, "--config", "centre.toml", "--json"];
     serde_json::from_str(&printed(&order, site.folder())).unwrap()
 }
 
-fn deliveries(site: &Site, arguments: &[&str]) -> Vec<Value> {
+pub fn deliveries(site: &Site, arguments: &[&str]) -> Vec<Value> {
     let order = [
         &["deliveries", "list", "--limit", "10000", "--config", "centre.toml", "--json"],
         arguments,
@@ -98,7 +98,7 @@ fn deliveries(site: &Site, arguments: &[&str]) -> Vec<Value> {
 }
 
 /// The files of a folder by name, without those that are not visible.
-fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
+pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return BTreeMap::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file());
     let named = |path: PathBuf| (path.file_name().unwrap().to_str().unwrap().to_owned(), path);

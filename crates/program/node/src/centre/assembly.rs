@@ -2,6 +2,7 @@
 //! another contact completes it. They are made after the contacts' own products, from the stored
 //! data.
 
+mod again;
 mod fill;
 mod forms;
 mod job;
@@ -24,6 +25,7 @@ use source::Undone;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub use again::{AgainBoard, AgainThread, answer, is_for_reprocessing};
 pub use forms::{ContactKey, ContactSummary, Version, stored};
 use journal::PendingProduct;
 pub use journal::{AssemblyJournal, OpenContact};

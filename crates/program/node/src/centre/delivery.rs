@@ -20,6 +20,7 @@ mod record;
 mod threads;
 mod worker;
 
-pub use ledger::{DeliveryLedger, FILE};
+pub use ledger::{DeliveryLedger, FILE, LedgerSetup};
 pub use orders::{answer, is_for_deliveries};
+pub use product::item_of;
 pub use threads::DeliveryThreads;

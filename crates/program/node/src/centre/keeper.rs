@@ -57,8 +57,6 @@ const RETRY: Duration = Duration::from_millis(200);
 const IDLE: Duration = Duration::from_millis(200);
 /// Between two checks of the state folder.
 const LOOK: Duration = Duration::from_secs(1);
-/// Between two removals of contacts whose retention is over.
-const FREE: Duration = Duration::from_secs(60);
 const FULL: &str = "stations are paused";
 
 impl Keeper {
@@ -75,7 +73,7 @@ impl Keeper {
 
     /// Runs until the downlink drops its end.
     pub fn run(mut self) {
-        let (mut free_at, mut look_at) = (Instant::ZERO, Instant::ZERO);
+        let mut look_at = Instant::ZERO;
         loop {
             let now = self.clock.now();
             let due = self.unsynced_since.map(|since| since + self.sync_interval);
@@ -94,13 +92,6 @@ impl Keeper {
             if self.clock.now() >= look_at {
                 look_at = self.clock.now() + LOOK;
                 self.look();
-            }
-            if self.clock.now() >= free_at {
-                free_at = self.clock.now() + FREE;
-                let freed = self.shared.store().free(self.clock.utc());
-                if let Err(error) = freed {
-                    self.shared.alarms.raise("old contacts cannot be removed", &error.to_string());
-                }
             }
         }
     }

@@ -2,9 +2,10 @@
 //! store's limits change; other changes need a restart.
 
 use super::admission::CentreAdmission;
+use super::retention::ArchiveRules;
 use super::shared::CentreShared;
 use crate::adopted::{Adopted, ReloadPlan, differing};
-use skyhaul_config::{CentreConfig, PeerEntry, ProductOutlets, Store};
+use skyhaul_config::{CentreConfig, PeerEntry, ProductOutlets, RetentionEntry, Store};
 use skyhaul_congestion::ControllerConfig;
 use std::collections::BTreeSet;
 
@@ -67,7 +68,8 @@ impl Reload {
         let ReloadPlan { in_force, waits } = plan;
         let admission = admission(&self.begun, &self.before, &in_force)?;
         let changes = changes(&self.before, &in_force);
-        shared.store().set_limits(in_force.store.max_size, in_force.store.retention);
+        shared.store().set_max_size(in_force.store.max_size);
+        shared.deliveries().archive().adopt(archive_rules(&in_force));
         shared.gaps().ledger().stations(&stations(&in_force));
         shared.deliveries().adopt(in_force.outlets.clone());
         shared.desk.admission.put(admission);
@@ -75,6 +77,12 @@ impl Reload {
         self.before = in_force;
         Ok(Adopted { changes, waits })
     }
+}
+
+/// How long products and contacts stay.
+pub fn archive_rules(config: &CentreConfig) -> ArchiveRules {
+    let rules = config.retention.iter().map(RetentionEntry::rule).collect();
+    ArchiveRules { rules, contacts: config.store.retention }
 }
 
 /// What the thread of the lines gets of a configuration.
@@ -105,6 +113,7 @@ fn in_force(before: &CentreConfig, new: &CentreConfig) -> CentreConfig {
     let mut next = before.clone();
     next.peer = new.peer.iter().map(|peer| kept(&before.peer, peer)).collect();
     next.class.clone_from(&new.class);
+    next.retention.clone_from(&new.retention);
     // The first products, and the last ones, wait for a restart with all that is made of them.
     if before.products.is_some() && new.products.is_some() {
         next.outlets.clone_from(&new.outlets);
@@ -154,6 +163,9 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     let (old, store) = (&before.store, &new.store);
     if (old.max_size, old.retention) != (store.max_size, store.retention) {
         said.push("limits of the store changed".to_owned());
+    }
+    if before.retention != new.retention {
+        said.push("how long products and contacts stay changed".to_owned());
     }
     if before.class != new.class {
         said.push("the classes of the lines are changed".to_owned());
@@ -207,6 +219,7 @@ fn waiting(
         expedited,
         outlets: _,
         budget,
+        retention: _,
         live,
         session,
         class: _,
@@ -256,10 +269,10 @@ pub fn plan_from(before: &CentreConfig, new: &CentreConfig) -> ReloadPlan<Centre
 /// All that threads get of a configuration that was read again.
 #[cfg(test)]
 pub fn handed_over(before: &CentreConfig, in_force: &CentreConfig) -> String {
-    let Store { max_size, retention, .. } = in_force.store;
+    let (max_size, archive) = (in_force.store.max_size, archive_rules(in_force));
     let admission = admission(&Begun::of(before), before, in_force);
     let outlets = &in_force.outlets;
-    format!("{admission:?} {:?} {outlets:?} {max_size} {retention}", stations(in_force))
+    format!("{admission:?} {:?} {outlets:?} {max_size} {archive:?}", stations(in_force))
 }
 
 #[cfg(test)]

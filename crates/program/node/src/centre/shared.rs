@@ -174,7 +174,7 @@ impl CentreShared {
     /// The disk refuses.
     pub fn keep_way(&self, contact: &str, closed: Utc) -> Result<(), String> {
         let Some(times) = self.commits.ways.kept(contact) else { return Ok(()) };
-        let kept = self.deliveries.keep_contact(contact, closed, times);
+        let kept = self.deliveries.catalogue().keep_contact(contact, closed, times);
         kept.map_err(|error| error.to_string())?;
         self.commits.ways.end(contact);
         Ok(())
@@ -228,6 +228,8 @@ impl CentreShared {
                 blocks: stats.appended,
                 duplicates: stats.duplicates,
                 disk_bytes: disk.as_u64(),
+                removed: stats.removed,
+                removed_early: stats.removed_early,
                 ..StoreStatus::default()
             },
             live: self.live.status(),

@@ -560,6 +560,12 @@ pub struct StoreStatus {
     pub disk_busy_s: f64,
     /// Bytes on disk.
     pub disk_bytes: u64,
+    /// Contacts whose data was removed since the start, because their time was over.
+    #[serde(default)]
+    pub removed: u64,
+    /// And before their time, because space was needed.
+    #[serde(default)]
+    pub removed_early: u64,
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! What may be asked of a running node over its local socket: one line of JSON each way.
 
 use super::{
-    BackfillPage, BackfillRequest, CataloguePage, DeliveryAction, DeliveryFilter, DeliveryPage,
-    DeliveryReport, DestinationTrial, GapFilter, GapReport, GapsAsked, NodeStatus, OutletStatus,
+    ArchiveEviction, ArchivePage, ArchiveRequest, BackfillPage, BackfillRequest, CataloguePage,
+    DeliveryAction, DeliveryFilter, DeliveryPage, DeliveryReport, DestinationTrial, GapFilter,
+    GapReport, GapsAsked, NodeStatus, OutletStatus, ReprocessReport, ReprocessRequest,
 };
 use crate::fault::{Fault, Responsible};
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,16 @@ pub enum StatusRequest {
         after: Option<String>,
         /// At most so many; the node gives no more than 10,000 at a time.
         limit: usize,
+    },
+    /// About the archive.
+    Archive {
+        /// What.
+        order: ArchiveRequest,
+    },
+    /// Make products again.
+    Reprocess {
+        /// Which.
+        order: ReprocessRequest,
     },
     /// Add a path; the keys are those of `[[path]]`, a name among them.
     AddPath {
@@ -155,6 +166,12 @@ pub enum StatusReply {
     Backfill(Box<BackfillPage>),
     /// To [`StatusRequest::Items`].
     Items(Box<CataloguePage>),
+    /// To [`ArchiveRequest::Due`] and [`ArchiveRequest::Evict`].
+    Eviction(Box<ArchiveEviction>),
+    /// To [`ArchiveRequest::List`].
+    Archive(Box<ArchivePage>),
+    /// To [`StatusRequest::Reprocess`].
+    Reprocess(Box<ReprocessReport>),
     /// To an order.
     Answer(OrderResult),
 }

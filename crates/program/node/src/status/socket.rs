@@ -2,9 +2,9 @@
 //! line of JSON back.
 
 use super::{
-    BackfillPage, BackfillRequest, CataloguePage, DeliveryFilter, DeliveryPage, DeliveryReport,
-    DestinationTrial, GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult, OutletStatus,
-    StatusReply, StatusRequest,
+    ArchiveRequest, BackfillPage, BackfillRequest, CataloguePage, DeliveryFilter, DeliveryPage,
+    DeliveryReport, DestinationTrial, GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult,
+    OutletStatus, ReprocessReport, ReprocessRequest, StatusReply, StatusRequest,
 };
 use crate::fault::Fault;
 use std::fs::Permissions;
@@ -218,6 +218,26 @@ pub fn try_outlet(path: &Path, name: &str) -> Result<DestinationTrial, Fault> {
 /// No node answers there, or it has no such subscription.
 pub fn ask_backfill(path: &Path, request: BackfillRequest) -> Result<BackfillPage, Fault> {
     of_centre(path, &StatusRequest::Backfill(request))
+}
+
+/// Asks the archive of the node whose status socket is at `path`.
+///
+/// # Errors
+/// No node answers there, or it receives nothing.
+pub fn ask_archive<T: serde::de::DeserializeOwned>(
+    path: &Path,
+    request: ArchiveRequest,
+) -> Result<T, Fault> {
+    of_centre(path, &StatusRequest::Archive { order: request })
+}
+
+/// Orders products to be made again of the node whose status socket is at `path`, or asks what
+/// became of that.
+///
+/// # Errors
+/// No node answers there, or it has no such contacts.
+pub fn ask_reprocess(path: &Path, request: ReprocessRequest) -> Result<ReprocessReport, Fault> {
+    of_centre(path, &StatusRequest::Reprocess { order: request })
 }
 
 fn of_centre<T: serde::de::DeserializeOwned>(

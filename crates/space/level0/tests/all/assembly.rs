@@ -10,8 +10,8 @@ use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{
-    Assembly, ContactInfo, Edition, Form, Limits, Novelty, Previous, ProductBasis, ProductRuleSet,
-    SetAsideReason, TimeWindow, WindowLength,
+    Assembly, ContactInfo, Edition, EditionScope, Form, Limits, Novelty, Previous, ProductBasis,
+    ProductRuleSet, SetAsideReason, TimeWindow, WindowLength,
 };
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
@@ -52,6 +52,7 @@ fn edition(previous: BTreeMap<String, Previous>) -> Edition {
         only: Some(vec!["imager".to_owned()]),
         created,
         previous,
+        scope: EditionScope::Changed,
     }
 }
 
@@ -208,6 +209,22 @@ fn a_version_without_a_change_is_not_made() {
 }
 
 #[test]
+fn a_version_that_is_ordered_is_made_without_a_change_and_has_the_same_packets() {
+    let made = series();
+    let contacts = [heard("svalbard", 3 * HOUR, &made)];
+    let (first, before) = of_window(&contacts);
+    let edition = Edition { scope: EditionScope::All, ..edition(previous(&first)) };
+    let (products, files) =
+        assemble(edition, Limits::default(), ProductRuleSet::default(), &contacts);
+    let product = &products[0];
+    assert!(product.is_published());
+    assert_eq!(packet_file(product, &files), packet_file(&first, &before));
+    let replaces = product.sidecar.product.replaces.clone().unwrap();
+    assert_eq!((product.sidecar.product.version, replaces.version), (2, 1));
+    assert_eq!((replaces.added, replaces.improved), (0, 0));
+}
+
+#[test]
 fn what_has_no_place_in_time_is_counted_and_left_with_the_contact() {
     let mut made = series()[100..110].to_vec();
     made.push(Make { count: 300, day: DAY - 4_000, ..Make::default() });
@@ -238,6 +255,7 @@ fn a_contact_and_what_completes_it_make_a_version_of_the_contacts_products() {
         only: None,
         created: at(9 * HOUR),
         previous: BTreeMap::new(),
+        scope: EditionScope::Changed,
     };
     let (products, files) =
         assemble(edition, Limits::default(), ProductRuleSet::default(), &contacts);

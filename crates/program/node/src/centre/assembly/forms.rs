@@ -73,6 +73,18 @@ pub struct AssemblyJob {
     pub sealed: bool,
     /// When it was last made.
     pub made_us: i64,
+    /// They are to be made again, as an operator ordered.
+    #[serde(default)]
+    pub again: Option<MakeAgain>,
+}
+
+/// An order to make products again from the stored contacts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MakeAgain {
+    /// Counts orders: those of one command have one number.
+    pub order: u64,
+    /// Other rules than those of the configuration, as the tables `[products]` and `[[product]]`.
+    pub rules: Option<String>,
 }
 
 /// The products that a job makes.
@@ -116,6 +128,9 @@ pub struct VersionPlan {
     /// contribute nothing outside of it.
     #[serde(default)]
     pub span_us: Option<(i64, i64)>,
+    /// The order by which they are made again; none of a version that has new contacts.
+    #[serde(default)]
+    pub again: Option<MakeAgain>,
 }
 
 impl VersionPlan {

@@ -1,5 +1,6 @@
 //! Carries out one job: reads its contacts from the store, and publishes the planned products.
 
+use super::again;
 use super::fill::weave;
 use super::forms::{AssemblyJob, ProductTarget, VersionPlan};
 use super::join::{self, JoinedContact};
@@ -10,7 +11,7 @@ use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_config::ProductRules;
 use skyhaul_level0::report::Product;
-use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Novelty};
+use skyhaul_level0::{Assembly, ContactInfo, Edition, EditionScope, Limits, Novelty};
 use skyhaul_records::Record as Entry;
 use skyhaul_units::Utc;
 
@@ -68,8 +69,14 @@ pub fn run(
         only: window.map(|_| plan.products.clone()),
         created: Utc::from_micros(plan.created_us),
         previous: previous.collect(),
+        scope: if plan.again.is_some() { EditionScope::All } else { EditionScope::Changed },
     };
     let refused = |error: String| Undone::Refused(format!("{}: {error}", dir.display()));
+    let dir = &match plan.again {
+        // They are compared with the version before, and published where they differ.
+        Some(_) => again::staging(dir).map_err(|error| refused(error.to_string()))?,
+        None => dir.clone(),
+    };
     let files = ProductFiles::new(dir, WORK).map_err(|error| refused(error.to_string()))?;
     let mut assembly =
         Assembly::new(mission, scid, edition, Limits::default(), files).with_rules(rules);

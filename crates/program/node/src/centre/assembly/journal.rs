@@ -5,7 +5,9 @@
 //! that decides its bytes and names, before it begins; an interrupted job is repeated as planned,
 //! over the same files.
 
-use super::forms::{AssemblyJob, ContactKey, ContactSummary, ProductTarget, Version, VersionPlan};
+use super::forms::{
+    AssemblyJob, ContactKey, ContactSummary, MakeAgain, ProductTarget, Version, VersionPlan,
+};
 use super::overlap::{group_of, groups, with_completing};
 use crate::status::{AssembledProduct, AssemblyState};
 use serde::Serialize;
@@ -36,6 +38,13 @@ struct Work {
     job: AssemblyJob,
     /// Contacts that are not in it, with the products that they have packets of.
     waiting: BTreeMap<ContactKey, BTreeSet<String>>,
+}
+
+impl Work {
+    /// Whether it is under way, or to be made again.
+    const fn is_ordered(&self) -> bool {
+        self.job.plan.is_some() || self.job.again.is_some()
+    }
 }
 
 /// A contact that is open.
@@ -119,6 +128,11 @@ impl AssemblyJournal {
         Ok(journal)
     }
 
+    /// The rules by which products are made.
+    pub const fn rules(&self) -> &ProductRules {
+        &self.rules
+    }
+
     /// Records that were damaged on disk: their content is lost.
     pub fn damaged(&self) -> &[String] {
         &self.damaged
@@ -188,21 +202,52 @@ impl AssemblyJournal {
         now: Utc,
         open: &[OpenContact],
     ) -> Result<Option<AssemblyJob>, LedgerError> {
-        if let Some(work) = self.work.values().find(|work| work.job.plan.is_some()) {
+        let is_begun =
+            |work: &&Work| work.job.plan.as_ref().is_some_and(|plan| plan.again.is_none());
+        if let Some(work) = self.work.values().find(is_begun) {
             return Ok(Some(work.job.clone()));
         }
-        let Some((key, work)) = self.work.iter().find(|(_, work)| self.is_due(work, now, open))
-        else {
-            return Ok(None);
-        };
+        let due = self.work.iter().find(|(_, work)| self.is_due(work, now, open));
+        let Some(key) = due.map(|(key, _)| key.clone()) else { return Ok(None) };
+        self.plan(&key, now, None)
+    }
+
+    /// The next job that an operator ordered to be made again, with its plan.
+    ///
+    /// # Errors
+    /// The disk refuses; nothing is changed.
+    pub fn next_again(&mut self, now: Utc) -> Result<Option<AssemblyJob>, LedgerError> {
+        let is_begun =
+            |work: &&Work| work.job.plan.as_ref().is_some_and(|plan| plan.again.is_some());
+        if let Some(work) = self.work.values().find(is_begun) {
+            return Ok(Some(work.job.clone()));
+        }
+        let is_next = |work: &&Work| work.job.again.is_some() && work.job.plan.is_none();
+        let next = self.work.values().find(is_next);
+        let next = next.map(|work| (work.job.target.key(), work.job.again.clone()));
+        next.map_or(Ok(None), |(key, again)| self.plan(&key, now, again))
+    }
+
+    /// Saves the plan of a job: a version with all contacts that wait for it, or, by order, one
+    /// with the same contacts again.
+    fn plan(
+        &mut self,
+        key: &str,
+        now: Utc,
+        again: Option<MakeAgain>,
+    ) -> Result<Option<AssemblyJob>, LedgerError> {
+        let Some(work) = self.work.get(key) else { return Ok(None) };
         // Whole seconds, each used once: names have no finer time.
         let second = now
             .as_micros()
             .div_euclid(SECOND_US)
             .max(self.last_created_us.div_euclid(SECOND_US) + 1);
-        let contacts: BTreeSet<_> =
-            work.job.contacts.iter().chain(work.waiting.keys()).cloned().collect();
-        let products: BTreeSet<_> = work.waiting.values().flatten().cloned().collect();
+        let waiting = || work.waiting.keys().filter(|_| again.is_none());
+        let contacts: BTreeSet<_> = work.job.contacts.iter().chain(waiting()).cloned().collect();
+        let products: BTreeSet<_> = match again {
+            Some(_) => work.job.versions.keys().cloned().collect(),
+            None => work.waiting.values().flatten().cloned().collect(),
+        };
         let joined = self.joined(&work.job, &contacts);
         let span_us = self.own(&work.job.target).and_then(|note| note.span_us);
         let plan = VersionPlan {
@@ -211,11 +256,12 @@ impl AssemblyJournal {
             contacts: contacts.into_iter().collect(),
             products: products.into_iter().collect(),
             joined,
+            again,
         };
-        let (key, job) = (key.clone(), AssemblyJob { plan: Some(plan), ..work.job.clone() });
-        put(&self.jobs, &key, &job)?;
+        let job = AssemblyJob { plan: Some(plan), ..work.job.clone() };
+        put(&self.jobs, key, &job)?;
         self.last_created_us = second * SECOND_US;
-        if let Some(work) = self.work.get_mut(&key) {
+        if let Some(work) = self.work.get_mut(key) {
             work.job = job.clone();
         }
         Ok(Some(job))
@@ -233,8 +279,13 @@ impl AssemblyJournal {
         let Some(plan) = &job.plan else { return Ok(()) };
         let mut made = job.clone();
         made.contacts.clone_from(&plan.contacts);
+        if !versions.is_empty() || plan.again.is_none() {
+            made.made_us = plan.created_us;
+        }
         made.versions.extend(versions);
-        made.made_us = plan.created_us;
+        if plan.again.is_some() {
+            made.again = None;
+        }
         made.plan = None;
         self.settle(made)
     }
@@ -290,10 +341,87 @@ impl AssemblyJournal {
         self.known.get(&(station.clone(), *flow))
     }
 
+    /// The jobs that made products of the contacts which `takes` takes, with the contacts of each:
+    /// the products of the contacts themselves, and those of windows.
+    pub fn made_of(&self, takes: impl Fn(&ContactSummary) -> bool) -> Vec<AssemblyJob> {
+        let mut found: BTreeMap<String, AssemblyJob> = BTreeMap::new();
+        for note in self.known.values().filter(|note| takes(note)) {
+            let contact = note.contact();
+            let own = note.completed().unwrap_or_else(|| contact.clone());
+            if let Some(job) = self.own_job(&own) {
+                found.insert(job.target.key(), job);
+            }
+            let windows = self.work.values().filter(|work| {
+                let is_window = matches!(work.job.target, ProductTarget::Window { .. });
+                is_window && work.job.contacts.contains(&contact)
+            });
+            found.extend(windows.map(|work| (work.job.target.key(), work.job.clone())));
+        }
+        found.into_values().filter(|job| !job.versions.is_empty()).collect()
+    }
+
+    /// The job of a contact's own products: that of their newest version, or of the first one.
+    fn own_job(&self, contact: &ContactKey) -> Option<AssemblyJob> {
+        let note = self.known.get(contact)?;
+        let target = ProductTarget::Contact { station: contact.0.clone(), flow: contact.1 };
+        if let Some(work) = self.work.get(&target.key()) {
+            return Some(work.job.clone());
+        }
+        Some(AssemblyJob {
+            target,
+            contacts: vec![contact.clone()],
+            versions: note.versions.clone(),
+            plan: None,
+            sealed: false,
+            made_us: 0,
+            again: None,
+        })
+    }
+
+    /// Orders products to be made again, durably. What is ordered already stays as it is.
+    ///
+    /// # Errors
+    /// The disk refuses: those before it are ordered.
+    pub fn make_again(
+        &mut self,
+        jobs: Vec<AssemblyJob>,
+        order: &MakeAgain,
+    ) -> Result<usize, LedgerError> {
+        let mut count = 0;
+        for job in jobs {
+            let key = job.target.key();
+            let work = self.work.entry(key.clone());
+            let work = work.or_insert_with(|| Work { job, waiting: BTreeMap::new() });
+            if work.job.again.is_none() {
+                let ordered = AssemblyJob { again: Some(order.clone()), ..work.job.clone() };
+                put(&self.jobs, &key, &ordered)?;
+                work.job = ordered;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// How many jobs of an order wait or are under way.
+    pub fn waiting_again(&self, order: u64) -> usize {
+        let of = |work: &&Work| work.job.again.as_ref().is_some_and(|again| again.order == order);
+        self.work.values().filter(of).count()
+    }
+
+    /// An order ended without products: their data is gone, or nothing differs.
+    ///
+    /// # Errors
+    /// The disk refuses: the caller tries again.
+    pub fn drop_again(&mut self, job: &AssemblyJob) -> Result<(), LedgerError> {
+        self.settle(AssemblyJob { plan: None, again: None, ..job.clone() })
+    }
+
     /// The contacts whose data jobs still need.
     pub fn held(&self) -> BTreeSet<ContactKey> {
-        let going =
-            self.work.values().filter(|work| !work.waiting.is_empty() || work.job.plan.is_some());
+        let going = self.work.values().filter(|work| {
+            let job = &work.job;
+            !work.waiting.is_empty() || job.plan.is_some() || job.again.is_some()
+        });
         let planned = |work: &Work| work.job.plan.clone().map_or(Vec::new(), |plan| plan.contacts);
         going
             .flat_map(|work| {
@@ -319,10 +447,8 @@ impl AssemblyJournal {
             self.known.remove(&contact);
         }
         while self.work.len() > JOBS_MAX {
-            let idle = self
-                .work
-                .iter()
-                .filter(|(_, work)| work.waiting.is_empty() && work.job.plan.is_none());
+            let idle =
+                self.work.iter().filter(|(_, work)| work.waiting.is_empty() && !work.is_ordered());
             let oldest = idle.min_by_key(|(_, work)| work.job.made_us).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             self.jobs.remove(&oldest)?;
@@ -376,6 +502,7 @@ impl AssemblyJournal {
                     plan: None,
                     sealed: false,
                     made_us: 0,
+                    again: None,
                 };
                 Work { job, waiting: BTreeMap::new() }
             });
@@ -394,7 +521,7 @@ impl AssemblyJournal {
     /// Whether the next version of a job is due. A version costs a delivery to each consumer, so it
     /// waits while contacts may bring more packets for it, up to a limit.
     fn is_due(&self, work: &Work, now: Utc, open: &[OpenContact]) -> bool {
-        if work.waiting.is_empty() || work.job.sealed {
+        if work.waiting.is_empty() || work.job.sealed || work.job.plan.is_some() {
             return false;
         }
         let scid = match &work.job.target {

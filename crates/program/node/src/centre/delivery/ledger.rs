@@ -2,6 +2,7 @@
 //! delivered twice, whatever dies.
 
 use super::product::{item_of, stem_of};
+use crate::centre::retention::{ArchiveDesk, ArchiveRules};
 use crate::status::{DeliveryStatus, DestinationTrial};
 use skyhaul_catalogue::{ContactTimes, Item, ItemForm, ItemTimes};
 use skyhaul_catalogue_io::{
@@ -30,6 +31,21 @@ pub struct DeliveryLedger {
     changes: [Mutex<()>; CHANGES],
     /// Deliveries that a destination's threads should look at.
     changed: Mutex<BTreeMap<String, BTreeSet<u64>>>,
+    /// How long products stay.
+    archive: ArchiveDesk,
+}
+
+/// Where a ledger has its files, and what is done with products.
+#[derive(Debug)]
+pub struct LedgerSetup<'a> {
+    /// The state folder.
+    pub state: &'a Path,
+    /// Where products go.
+    pub outlets: ProductOutlets,
+    /// Where they are published.
+    pub products: PathBuf,
+    /// How long they stay.
+    pub archive: ArchiveRules,
 }
 
 /// Changes at a time: as many as destinations that are busy at once.
@@ -48,16 +64,24 @@ impl DeliveryLedger {
     ///
     /// # Errors
     /// See [`CatalogueError`].
-    pub fn open(
-        state: &Path,
-        outlets: ProductOutlets,
-        products: PathBuf,
-    ) -> Result<Self, CatalogueError> {
+    pub fn open(setup: LedgerSetup<'_>) -> Result<Self, CatalogueError> {
+        let LedgerSetup { state, outlets, products, archive } = setup;
         let catalogue = Catalogue::open(&state.join(FILE))?;
         let reader = Mutex::new(catalogue.reader()?);
         let (changes, changed) = (std::array::from_fn(|_| Mutex::default()), Mutex::default());
         let outlets = Mutex::new(Arc::new(outlets));
-        Ok(Self { catalogue, reader, outlets, products, changes, changed })
+        let archive = ArchiveDesk::new(archive);
+        Ok(Self { catalogue, reader, outlets, products, changes, changed, archive })
+    }
+
+    /// The catalogue, to be written.
+    pub const fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// How long products stay.
+    pub const fn archive(&self) -> &ArchiveDesk {
+        &self.archive
     }
 
     /// Where products are published.
@@ -99,19 +123,6 @@ impl DeliveryLedger {
     pub fn keep_times(&self, product: &Product, times: ItemTimes) -> Result<(), CatalogueError> {
         let item = item_of(product, Utc::default());
         item.map_or(Ok(()), |item| self.catalogue.keep_times(&item.name, item.version, times))
-    }
-
-    /// Keeps the way of the blocks of a contact that ended.
-    ///
-    /// # Errors
-    /// See [`CatalogueError`].
-    pub fn keep_contact(
-        &self,
-        name: &str,
-        closed: Utc,
-        times: ContactTimes,
-    ) -> Result<(), CatalogueError> {
-        self.catalogue.keep_contact(name, closed, times)
     }
 
     /// The way of the blocks of a contact that ended; none where it cannot be read: its products
@@ -182,22 +193,6 @@ impl DeliveryLedger {
         lock(&self.changed).get(destination).is_some_and(|ids| ids.contains(&id))
     }
 
-    /// Keeps the note by which a file's transfer goes on.
-    ///
-    /// # Errors
-    /// See [`CatalogueError`].
-    pub fn keep_note(&self, id: u64, file: &str, note: &str) -> Result<(), CatalogueError> {
-        self.catalogue.keep_note(id, file, note)
-    }
-
-    /// Removes the notes of a delivery's files: what they name is gone.
-    ///
-    /// # Errors
-    /// See [`CatalogueError`].
-    pub fn drop_notes(&self, id: u64) -> Result<(), CatalogueError> {
-        self.catalogue.drop_notes(id)
-    }
-
     /// What a destination was found to be able to do, if that was found out there.
     pub fn abilities(&self, destination: &str, place: &OutletPlace) -> Option<Abilities> {
         self.trial(destination).filter(|trial| trial.place == place.to_string()).map(|it| it.found)
@@ -242,12 +237,17 @@ impl DeliveryLedger {
         let rules = self.rules_of(&row.subscription);
         let is_again = input == DeliveryInput::Ordered(DeliveryOrder::Again);
         let is_order = matches!(input, DeliveryInput::Ordered(_));
+        let before = row.delivery.clone();
         let output = row.delivery.handle(now, input, &rules);
         if output == DeliveryOutput::Unfitting {
             return Ok(Some((row, output)));
         }
         if is_again {
-            row.sequence = self.catalogue.renew(id, row.delivery.clone())?;
+            let Some(sequence) = self.catalogue.renew(id, row.delivery.clone())? else {
+                row.delivery = before;
+                return Ok(Some((row, DeliveryOutput::Unfitting)));
+            };
+            row.sequence = sequence;
         } else {
             self.catalogue.save(id, row.delivery.clone())?;
         }

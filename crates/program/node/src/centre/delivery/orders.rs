@@ -125,8 +125,9 @@ fn order(
         let help = match action {
             DeliveryAction::Hold => "only a delivery that is not there yet can be held",
             DeliveryAction::Release => "only a held delivery can be released",
-            DeliveryAction::Cancel | DeliveryAction::Again => {
-                "`skyhaul deliveries again` sends it again"
+            DeliveryAction::Cancel => "`skyhaul deliveries again` sends it again",
+            DeliveryAction::Again => {
+                "the files of its product are removed; `skyhaul archive restore` brings them back"
             }
         };
         let what = format!("delivery {id} to {to} is {state}");

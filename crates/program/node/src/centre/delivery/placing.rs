@@ -97,7 +97,7 @@ impl OutletWorker {
                 is_all = false;
             }
         }
-        if is_all { self.outlet.ledger().drop_notes(row.id) } else { Ok(()) }
+        if is_all { self.outlet.ledger().catalogue().drop_notes(row.id) } else { Ok(()) }
     }
 
     fn outgoing_file(&self, file: &ItemFile, folder: &OutletFolder) -> OutgoingFile {
@@ -134,7 +134,7 @@ impl OutletWorker {
             if let PlaceProgress::Reached(step) = progress {
                 note.apply(step);
                 let text = serde_json::to_string(&note).unwrap_or_default();
-                lost = ledger.keep_note(id, name, &text).err();
+                lost = ledger.catalogue().keep_note(id, name, &text).err();
             }
             let stops =
                 lost.is_some() || outlet.is_stopped() || ledger.is_changed(outlet.name(), id);

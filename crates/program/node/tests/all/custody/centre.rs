@@ -194,7 +194,8 @@ impl Node {
         self.finish(at, deeds, &mut line)?;
         if at.now >= self.free_at {
             self.free_at = at.now + Duration::from_secs(1);
-            self.store.free(at.utc())?;
+            let due = self.store.kept().due(Duration::from_secs(3), at.utc());
+            self.store.release(&due)?;
         }
         Ok(())
     }
@@ -344,7 +345,6 @@ fn config() -> ContactConfig {
     ContactConfig {
         segment_size: ByteCount::kib(4),
         max_size: ByteCount::mib(1),
-        retention: Duration::from_secs(3),
         reserve: ByteCount::new(300),
         preface: PREFACE,
     }

@@ -569,7 +569,6 @@ fn store_config() -> ContactConfig {
     ContactConfig {
         segment_size: ByteCount::kib(4),
         max_size: ByteCount::mib(1),
-        retention: Duration::from_secs(3),
         reserve: ByteCount::new(300),
         preface: PREFACE,
     }

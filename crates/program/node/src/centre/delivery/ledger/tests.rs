@@ -27,7 +27,13 @@ fn open(folder: &Path) -> DeliveryLedger {
                   [subscription.answer]\nattempts = 2\n\
                   [[subscription]]\nof = \"products\"\nname = \"best\"\nto = \"whole\"\n\
                   patience = \"6 h\"\nfilter = \"product = 'imager'\"\n";
-    DeliveryLedger::open(folder, outlets(tables), "products".into()).unwrap()
+    open_with(folder, tables)
+}
+
+fn open_with(folder: &Path, tables: &str) -> DeliveryLedger {
+    let (outlets, products) = (outlets(tables), "products".into());
+    let archive = ArchiveRules { rules: Vec::new(), contacts: Duration::from_secs(1) };
+    DeliveryLedger::open(LedgerSetup { state: folder, outlets, products, archive }).unwrap()
 }
 
 fn item(version: u32, missing: u64) -> Item {
@@ -176,7 +182,7 @@ fn a_product_that_cannot_be_sent_says_why_and_holds_no_other_up() {
 #[test]
 fn what_was_published_before_is_offered_once_to_a_subscription_that_comes_later() {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = DeliveryLedger::open(folder.path(), outlets(""), "products".into()).unwrap();
+    let ledger = open_with(folder.path(), "");
     ledger.add(item(1, 0), NOW).unwrap();
     assert_eq!(due(&ledger, NOW), []);
     drop(ledger);
