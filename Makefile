@@ -40,6 +40,7 @@ build: setup
 	cargo build --locked --release --bin skyhaul
 
 demo: build
+	@scripts/setup demo
 	target/release/skyhaul demo
 
 check: setup
