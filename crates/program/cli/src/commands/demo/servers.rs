@@ -44,7 +44,7 @@ impl SftpServer {
     pub fn start(root: &Path) -> Result<FoundServer, Failure> {
         let absent = |what: &str| {
             Ok(Err(format!(
-                "no SFTP server: {what}; install openssh-server (scripts/setup does) to see it"
+                "no SFTP server: {what}; install openssh-server (`scripts/setup demo` does) to see it"
             )))
         };
         if !Path::new(SSHD).exists() {
