@@ -123,6 +123,9 @@ CREATE TABLE latency(
     "
 ALTER TABLE item ADD COLUMN removed INTEGER;
 CREATE INDEX item_present ON item(published, id) WHERE state = 'present';
+CREATE INDEX item_versioned ON item(name || '-v' || version);
+CREATE INDEX item_of_collection ON item(collection, published, id);
+CREATE INDEX item_first ON item(first);
 CREATE TABLE removal(
     item INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
