@@ -67,6 +67,8 @@ pub struct Inbound {
     sender: StationName,
     queue: VecDeque<(u64, Received)>,
     senders: BTreeMap<u64, (Vec<SpoolKnown>, Option<SpoolSender>)>,
+    /// A connection on which the node does not go on.
+    refused: Option<u64>,
     readers: BTreeMap<StoredContact, Reading>,
     retry_at: Instant,
     sync_at: Option<Instant>,
@@ -162,6 +164,7 @@ impl Node {
                 sender: StationName::new(&name(self.place - 1)).unwrap(),
                 queue: VecDeque::new(),
                 senders: BTreeMap::new(),
+                refused: None,
                 readers: BTreeMap::new(),
                 retry_at: at.now,
                 sync_at: None,
@@ -389,6 +392,47 @@ impl Process {
         self.outbound.iter_mut().for_each(|out| out.feeder.disconnected());
     }
 
+    /// The connection with the node before that must begin anew.
+    pub fn refused(&mut self) -> Option<u64> {
+        self.inbound.as_mut().and_then(|inbound| inbound.refused.take())
+    }
+
+    /// What it still has to do, for whoever reads a failure.
+    pub fn told(&self) -> String {
+        let mut told = format!("retry at {}, held {:?}", self.retry_at, self.held);
+        if let Some(Outbound { spool, feeder, .. }) = &self.outbound {
+            let flows: Vec<_> = spool.queue().live_flows();
+            let extent = |flow: &FlowId| {
+                let place = (feeder.place(*flow), feeder.gives(*flow));
+                (*flow, spool.queue().extent(feeder.to(), *flow), place)
+            };
+            let flows: Vec<_> = flows.iter().map(extent).collect();
+            let (open, early) = (spool.queue().open_flows(), feeder.early().collect::<Vec<_>>());
+            told += &format!(
+                "\n  spool of {}: {flows:?}, open {open:?}, early {early:?}, fed {}",
+                spool.queue().size(),
+                feeder.is_feeding()
+            );
+        }
+        if let Some(inbound) = &self.inbound {
+            let open = StoredContact::open_in(&inbound.store);
+            let status = |one: &StoredContact| {
+                let fate = self.relay.as_ref().map(|relay| relay.fate(one));
+                let read = inbound.readers.get(one).map(|read| (read.next, read.is_over));
+                (inbound.store.spaces().status(&one.space, one.flow), read, fate)
+            };
+            let all: Vec<_> = open.iter().map(|one| (one.to_string(), status(one))).collect();
+            let queue: Vec<_> = inbound.queue.iter().map(|(_, block)| block.id).collect();
+            told += &format!(
+                "\n  store of {}: {all:?}, queue {queue:?}, retry at {}, sync at {:?}",
+                inbound.store.size(),
+                inbound.retry_at,
+                inbound.sync_at
+            );
+        }
+        told
+    }
+
     pub fn is_idle(&self, at: Moment) -> bool {
         let is_sent = self.outbound.as_ref().is_none_or(|out| {
             out.spool.queue().live_flows().is_empty()
@@ -500,7 +544,11 @@ impl Inbound {
                     truth.arrived(at, place, &received.bytes);
                 }
                 Ok(Some(receipt)) => receipts.push(receipt),
-                Err(StoreError::Overtaken { .. }) => {}
+                Err(StoreError::Overtaken { .. }) => {
+                    self.refused = Some(*connection);
+                    self.queue.pop_front();
+                    continue;
+                }
                 Err(StoreError::Full { .. }) => {
                     self.retry_at = at.now + RETRY;
                     self.sync_at.get_or_insert(at.now);
