@@ -124,10 +124,15 @@ impl Keeper {
                     break;
                 }
                 Err(StoreError::Full { .. }) if self.shared.shutdown.is_requested() => return,
-                Err(error @ StoreError::Full { .. }) => {
+                Err(error @ StoreError::Full { needed, .. }) => {
+                    let jam = self.shared.store().jam(needed);
+                    let reason = jam.map_or_else(|| error.to_string(), |jam| jam.to_string());
                     self.shared.board.store(StoreState::Full);
-                    self.shared.alarms.raise(FULL, &error.to_string());
+                    self.shared.alarms.raise(FULL, &reason);
                     self.sync();
+                    if !self.look() {
+                        return;
+                    }
                     self.shared.shutdown.pause(RETRY);
                 }
                 Err(error @ (StoreError::Gap { .. } | StoreError::TooManyContacts)) => {
