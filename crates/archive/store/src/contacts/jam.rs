@@ -20,12 +20,12 @@ pub struct StoreJam {
     pub max_size: ByteCount,
 }
 
-impl ContactStore {
+impl StoreJam {
     /// Whether a write of `needed` has no room because of contacts that are open, whatever of the
     /// others is removed.
-    pub fn jam(&self, needed: ByteCount) -> Option<StoreJam> {
-        let (size, max_size) = (self.spaces.open_size(), self.room.max_size);
-        let contacts = self.spaces.open_count();
-        (contacts > 0 && size + needed > max_size).then_some(StoreJam { contacts, size, max_size })
+    pub fn of(store: &ContactStore, needed: ByteCount) -> Option<Self> {
+        let (size, max_size) = (store.spaces.open_size(), store.room.max_size);
+        let contacts = store.spaces.open_count();
+        (contacts > 0 && size + needed > max_size).then_some(Self { contacts, size, max_size })
     }
 }

@@ -299,7 +299,7 @@ fn a_store_that_open_contacts_fill_says_so_and_goes_on_once_it_may_be_larger() {
     }
     store.finish(&name("kiruna"), FlowId(1), NOW).unwrap();
     let needed = ByteCount::kib(4);
-    assert_eq!(store.jam(needed), None, "what is finished may go");
+    assert_eq!(StoreJam::of(&store, needed), None, "what is finished may go");
     let mut seq = 0;
     let full = loop {
         match put(&mut store, 2, seq) {
@@ -309,11 +309,11 @@ fn a_store_that_open_contacts_fill_says_so_and_goes_on_once_it_may_be_larger() {
     };
     let StoreError::Full { needed, .. } = full else { panic!("{full}") };
     assert!(!store.kept().contains(&name("kiruna"), FlowId(1)), "it had to go");
-    let jam = store.jam(needed).unwrap();
+    let jam = StoreJam::of(&store, needed).unwrap();
     assert_eq!((jam.contacts, jam.max_size), (1, config().max_size));
     let told = jam.to_string();
     assert!(told.contains("contacts that have not ended") && told.contains("raise max_size"));
     store.set_limits(ByteCount::kib(200), config().retention);
-    assert_eq!(store.jam(needed), None);
+    assert_eq!(StoreJam::of(&store, needed), None);
     put(&mut store, 2, seq).unwrap();
 }

@@ -231,10 +231,6 @@ impl ChannelRunner {
         present.and_then(|present| present.contact.due(self.gather))
     }
 
-    fn holds_block(&self) -> bool {
-        self.contact.as_ref().is_some_and(|present| present.held.is_some())
-    }
-
     fn keep_time(&mut self) {
         let now = self.clock.now();
         self.quiet.pass(now);
@@ -254,7 +250,8 @@ impl ChannelRunner {
                 contact.record(now, &account);
             }
         }
-        if self.holds_block() || self.block_due().is_some_and(|due| due <= now) {
+        let holds = self.contact.as_ref().is_some_and(|present| present.held.is_some());
+        if holds || self.block_due().is_some_and(|due| due <= now) {
             self.hand_over();
         }
         if let Some((title, doubt)) = self.inputs.doubt() {
@@ -549,10 +546,8 @@ impl ChannelRunner {
     }
 
     fn send(&self, block: Option<ToSpool>) {
-        if let Some(block) = block {
-            // A spooler that is gone has failed, and the station is stopping.
-            let _ = self.blocks.send(block);
-        }
+        // A spooler that is gone has failed, and the station is stopping.
+        block.into_iter().for_each(|block| drop(self.blocks.send(block)));
     }
 
     fn take_block(&mut self, contact: &mut CapturedContact) -> Option<ToSpool> {

@@ -18,8 +18,8 @@ const CADU: usize = 1_024;
 const CADUS: usize = 100;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// Regression: blocks of a few milliseconds filled the queue while a disk stalled for half a second;
-/// then the channel waited, and the kernel dropped the datagrams of its input.
+/// Regression: blocks of a few milliseconds filled the queue while a disk stalled for half a
+/// second; then the channel waited, and the kernel dropped the datagrams of its input.
 #[test]
 fn a_live_input_is_read_while_the_spool_is_behind_and_nothing_is_lost() {
     let state = tempfile::tempdir().unwrap();
