@@ -21,6 +21,7 @@
 mod commit;
 mod error;
 mod finished;
+mod jam;
 mod kept;
 mod limits;
 mod load;
@@ -42,6 +43,7 @@ use std::io;
 
 pub use commit::{ContactCommit, ContactSync, ContactSynced, Receipt};
 pub use error::StoreError;
+pub use jam::StoreJam;
 pub use kept::{KeptContact, KeptContacts, KeptReader};
 pub use limits::{MAX_KEPT_CONTACTS, MAX_OPEN_CONTACTS, MAX_SPOOLS};
 pub use name::{StationName, StationNameError};

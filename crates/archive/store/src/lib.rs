@@ -49,7 +49,7 @@ pub use contacts::{
     Appended, ArrivedRecord, ContactCommit, ContactConfig, ContactReader, ContactSpace,
     ContactStats, ContactStore, ContactSync, ContactSynced, FlowStatus, KeptContact, KeptContacts,
     KeptReader, MAX_SPOOLS, NameSpaces, Receipt, ResumeFlow, SpoolKnown, SpoolSender, SpoolState,
-    StationName, StationNameError, StoreError,
+    StationName, StationNameError, StoreError, StoreJam,
 };
 pub use disk::{DirectoryEntry, Disk, DiskFile, EntryKind, RealDisk, is_full, sim};
 pub use format::OtherFormat;

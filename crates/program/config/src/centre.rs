@@ -78,7 +78,8 @@ section! {
     /// after that.
     "[store]" Store applies at_once(max_size, retention) {
         /// The largest size of the store on disk. When it is full, senders keep their data in
-        /// their spools.
+        /// their spools. The contacts that are open at a time must fit: nothing of a contact goes
+        /// before it is finished, at a relay also passed on.
         max_size: ByteCount => "256 GB",
         /// The longest time that received data waits for the disk. The receipt that frees the
         /// sender's spool waits as long.

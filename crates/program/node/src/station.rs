@@ -41,6 +41,7 @@ mod rivals;
 mod routing;
 mod shared;
 mod sockets;
+mod spool_watch;
 mod spooler;
 mod streams;
 mod union;

@@ -32,7 +32,7 @@ pub struct FrameMark(pub u64);
 pub struct EdgeFrame {
     /// When it was received.
     pub received: Utc,
-    /// Its bytes.
+    /// Its bytes. Not known of one with idle data only, which may be the same at any time.
     pub mark: FrameMark,
 }
 

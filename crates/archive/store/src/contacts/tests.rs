@@ -294,3 +294,31 @@ fn a_store_that_is_full_of_held_contacts_takes_no_more() {
     assert!(matches!(full, Some(StoreError::Full { .. })), "{full:?}");
     assert_eq!(store.kept().iter().count(), held.len());
 }
+
+/// Regression: a contact larger than the store waited for ever for room that nothing could make.
+#[test]
+fn a_store_that_open_contacts_fill_says_so_and_goes_on_once_it_may_be_larger() {
+    let mut store = open(&SimDisk::new(ByteCount::mib(1)));
+    for seq in 0..20 {
+        put(&mut store, 1, seq).unwrap();
+    }
+    store.finish(&name("kiruna"), FlowId(1), NOW).unwrap();
+    let needed = ByteCount::kib(4);
+    assert_eq!(StoreJam::of(&store, needed), None, "what is finished may go");
+    let mut seq = 0;
+    let full = loop {
+        match put(&mut store, 2, seq) {
+            Ok(_) => seq += 1,
+            Err(error) => break error,
+        }
+    };
+    let StoreError::Full { needed, .. } = full else { panic!("{full}") };
+    assert!(!store.kept().contains(&name("kiruna"), FlowId(1)), "it had to go");
+    let jam = StoreJam::of(&store, needed).unwrap();
+    assert_eq!((jam.contacts, jam.max_size), (1, config().max_size));
+    let told = jam.to_string();
+    assert!(told.contains("contacts that have not ended") && told.contains("raise max_size"));
+    store.set_limits(ByteCount::kib(200), config().retention);
+    assert_eq!(StoreJam::of(&store, needed), None);
+    put(&mut store, 2, seq).unwrap();
+}

@@ -40,8 +40,9 @@ pub fn make_key(name: &str, folder: &Path) -> Fingerprint {
 /// another one.
 pub fn free_address() -> SocketAddr {
     static CALLS: AtomicU16 = AtomicU16::new(0);
-    // Test binaries that run at the same time begin with different ports.
-    let begin = std::process::id() as u16 % PORTS;
+    // Test binaries that run at the same time begin with ports that are far apart, though their
+    // process numbers are not: a port is free until its node starts.
+    let begin = (std::process::id() as u16).wrapping_mul(APART) % PORTS;
     let is_free = |address: &SocketAddr| {
         UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok()
     };
@@ -54,6 +55,8 @@ pub fn free_address() -> SocketAddr {
 
 const FIRST_PORT: u16 = 20_000;
 const PORTS: u16 = 12_000;
+/// More than the ports of a few tests.
+const APART: u16 = 97;
 
 /// Starts a node with its configuration in `folder`, where its log is written too.
 pub fn start(name: &str, folder: &Path, flags: &[&str]) -> Running {

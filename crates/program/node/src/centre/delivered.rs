@@ -1,7 +1,7 @@
 //! What the centre has of each station's contacts, for standby stations.
 
 use skyhaul_level0::ledger::ContactId;
-use skyhaul_level0::standby::BlockFrames;
+use skyhaul_level0::standby::{BlockFrames, FrameMark};
 use skyhaul_store::Seq;
 use skyhaul_units::Instant;
 use std::collections::BTreeMap;
@@ -55,8 +55,12 @@ impl DeliveredContacts {
         let mut list = self.list();
         if let Some(read) = list.get_mut(id) {
             if read.next <= seq {
-                (read.next, read.frames.last) = (seq.next(), frames.last);
-                read.came = came.or(read.came);
+                (read.next, read.came) = (seq.next(), came.or(read.came));
+                if read.frames.first.mark == FrameMark::default() {
+                    read.frames = frames;
+                } else if frames.last.mark != FrameMark::default() {
+                    read.frames.last = frames.last;
+                }
             }
             return;
         }

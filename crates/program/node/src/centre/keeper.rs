@@ -8,7 +8,7 @@ use crate::services;
 use crate::status::StoreState;
 use skyhaul_net::Clock;
 use skyhaul_sessions::SessionId;
-use skyhaul_store::{Receipt, SpoolSender as From, StoreError};
+use skyhaul_store::{Receipt, SpoolSender as From, StoreError, StoreJam};
 use skyhaul_transport::Received;
 use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;
@@ -115,10 +115,15 @@ impl Keeper {
                     break;
                 }
                 Err(StoreError::Full { .. }) if self.shared.shutdown.is_requested() => return,
-                Err(error @ StoreError::Full { .. }) => {
+                Err(error @ StoreError::Full { needed, .. }) => {
+                    let jam = StoreJam::of(&self.shared.store(), needed);
+                    let reason = jam.map_or_else(|| error.to_string(), |jam| jam.to_string());
                     self.shared.board.store(StoreState::Full);
-                    self.shared.alarms.raise(FULL, &error.to_string());
+                    self.shared.alarms.raise(FULL, &reason);
                     self.sync();
+                    if !self.look() {
+                        return;
+                    }
                     self.shared.shutdown.pause(RETRY);
                 }
                 Err(error @ (StoreError::Gap { .. } | StoreError::TooManyContacts)) => {

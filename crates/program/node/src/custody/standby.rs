@@ -1,6 +1,9 @@
 //! The feeder's part of a standby: reads ahead what the spool has for one destination, and asks the
 //! gate what of it goes there.
 
+use skyhaul_ccsds::frame::glimpse;
+use skyhaul_ccsds::id::Vcid;
+use skyhaul_ccsds::mission::FrameKind;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_config::REFILL;
 use skyhaul_level0::standby::{
@@ -13,10 +16,12 @@ use skyhaul_store::{DestinationId, LogRecord, Seq, Spool, SpoolError, SpoolItem,
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Gathers the first and the last good frame of a block.
+/// Gathers the first and the last good frame of a block. A frame of idle data may be the same as
+/// one of another time: it has no mark, and counts where there is no other.
 #[derive(Debug, Default)]
 pub struct BlockEdges {
     edges: Option<(EdgeFrame, CapturedFrame)>,
+    idle: Option<(Utc, Utc)>,
 }
 
 /// A standby for one destination.
@@ -76,6 +81,10 @@ const LOOK: Duration = Duration::from_millis(200);
 impl BlockEdges {
     /// Adds a good frame.
     pub fn add(&mut self, frame: &CapturedFrame) {
+        if is_idle(&frame.bytes) {
+            self.idle.get_or_insert((frame.received, frame.received)).1 = frame.received;
+            return;
+        }
         match &mut self.edges {
             Some((_, last)) => last.clone_from(frame),
             None => self.edges = Some((edge(frame), frame.clone())),
@@ -84,8 +93,26 @@ impl BlockEdges {
 
     /// The block is read.
     pub fn take(&mut self) -> Option<BlockFrames> {
-        let (first, last) = self.edges.take()?;
+        let idle = self.idle.take();
+        let Some((first, last)) = self.edges.take() else {
+            let unmarked = |received| EdgeFrame { received, mark: FrameMark::default() };
+            return idle
+                .map(|(first, last)| BlockFrames { first: unmarked(first), last: unmarked(last) });
+        };
         Some(BlockFrames { first, last: edge(&last) })
+    }
+}
+
+/// Whether a frame has idle data only, by its header.
+fn is_idle(frame: &[u8]) -> bool {
+    match glimpse(frame) {
+        // CCSDS 132.0-B-3 4.1.2.7.6.
+        Some((FrameKind::Tm, ..)) => {
+            frame.get(4..6).is_some_and(|status| status[0] & 0x07 == 0x07 && status[1] == 0xfe)
+        }
+        // CCSDS 732.0-B 4.1.2.3, 732.1-B-3 4.1.2.4.
+        Some((FrameKind::Aos | FrameKind::Uslp, channel, _)) => channel.vcid == Vcid::MAX,
+        None => false,
     }
 }
 
@@ -298,5 +325,52 @@ impl StandbyFeed {
     /// An empty place was sent for a block.
     pub const fn kept_back(&mut self) {
         self.counts.kept_back_blocks += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_ccsds::quality::{BitPosition, Quality};
+
+    fn frame(millis: i64, header: [u8; 6]) -> CapturedFrame {
+        CapturedFrame {
+            received: Utc::from_micros(1_730_000_000_000_000 + millis * 1_000),
+            position: BitPosition::START,
+            quality: Quality::NOT_CHECKED,
+            set_aside: None,
+            bytes: [&header[..], &[0x55; 100]].concat().into(),
+            check_symbols: bytes::Bytes::new(),
+        }
+    }
+
+    /// AOS: version 2, spacecraft 157, this virtual channel and count.
+    fn aos(vcid: u8, count: u8) -> [u8; 6] {
+        [0x40 | 157 >> 2, (157 & 3) << 6 | vcid, 0, 0, count, 0]
+    }
+
+    /// Regression: idle frames are the same at any time, so that one that the first station had
+    /// last was found again in what the standby had just captured, and what was between was kept
+    /// back: frames were lost.
+    #[test]
+    fn frames_of_idle_data_are_no_edges_where_there_are_others() {
+        let mut edges = BlockEdges::default();
+        for (millis, header) in
+            [(0, aos(63, 0)), (4, aos(16, 1)), (8, aos(63, 0)), (12, aos(16, 2)), (16, aos(63, 0))]
+        {
+            edges.add(&frame(millis, header));
+        }
+        let read = edges.take().unwrap();
+        let known = |millis, header| edge(&frame(millis, header));
+        assert_eq!((read.first, read.last), (known(4, aos(16, 1)), known(12, aos(16, 2))));
+        // TM: the pointer to the first packet says it.
+        let idle_tm = [0x09, 0xd1, 0, 0, 0x1f, 0xfe];
+        for header in [aos(63, 9), idle_tm] {
+            edges.add(&frame(20, header));
+            let read = edges.take().unwrap();
+            assert_eq!((read.first, read.last.mark), (read.last, FrameMark::default()));
+            assert_eq!(read.last.received, frame(20, header).received);
+        }
+        assert_eq!(edges.take(), None);
     }
 }

@@ -1,11 +1,12 @@
 //! Appends blocks to the spool and syncs it, as long as the station runs.
 
 use super::shared::StationShared;
+use super::spool_watch::{LOOK, look};
 use crate::services;
 use crate::status::StoreState;
 use skyhaul_net::Clock;
 use skyhaul_store::SpoolError;
-use skyhaul_units::{Duration, FlowId};
+use skyhaul_units::{Duration, FlowId, Instant};
 
 /// Between two attempts when the spool is full.
 const RETRY: Duration = Duration::from_millis(200);
@@ -24,6 +25,7 @@ pub enum Put {
 
 /// Appends a block to a flow, and retries as long as the station runs.
 pub fn put(shared: &StationShared, flow: FlowId, payload: &[u8], clock: Clock) -> Put {
+    let mut look_at = Instant::ZERO;
     loop {
         let appended = shared.spool().append(flow, payload, clock.utc());
         match appended {
@@ -40,6 +42,13 @@ pub fn put(shared: &StationShared, flow: FlowId, payload: &[u8], clock: Clock) -
                 // The centre may need blocks that were appended before to free space.
                 sync(shared);
                 shared.shutdown.wake_line();
+                // The thread of the spool does not look while it waits here.
+                if clock.now() >= look_at {
+                    look_at = clock.now() + LOOK;
+                    if !look(shared, clock) {
+                        return Put::Ends;
+                    }
+                }
                 shared.shutdown.pause(RETRY);
                 let freed = shared.spool().free(clock.utc());
                 report(shared, freed.map(|_| ()));
@@ -72,4 +81,46 @@ pub fn report(shared: &StationShared, outcome: Result<(), SpoolError>) -> bool {
         gone.map_or_else(|| crate::station::spool_fault(&error), |gone| services::gone(&gone)),
     );
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::station::board::StationBoard;
+    use crate::station::routing;
+    use skyhaul_net::Waker;
+    use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, sim::SimDisk};
+    use skyhaul_units::ByteCount;
+    use std::sync::Arc;
+
+    /// Regression: a spool that was full within a second of its last look named nobody who was
+    /// waited for, and a state folder that went meanwhile was not missed, as long as it was full.
+    #[test]
+    fn a_spool_that_fills_at_once_is_watched_while_it_waits_for_room() {
+        let clock = Clock::start();
+        let settings = SpoolConfig {
+            max_size: ByteCount::mib(4),
+            segment_size: ByteCount::mib(1),
+            ..SpoolConfig::default()
+        };
+        let disk = SimDisk::new(ByteCount::mib(256));
+        let mut spool =
+            Spool::open(Arc::new(disk), settings, clock.utc(), SpoolDraw([7; 24])).unwrap();
+        let routing = routing::to_one_centre(&mut spool);
+        let board = StationBoard::new("s".to_owned(), Vec::new(), Vec::new());
+        let waker = Waker::new().unwrap();
+        let shared = Arc::new(StationShared::new(board, routing, spool, clock, waker));
+        let flow = shared.spool().open_flow(clock.utc()).unwrap();
+        let (of, payload) = (shared.clone(), vec![7; 250_000]);
+        let fill = move || while put(&of, flow, &payload, clock) == Put::Done {};
+        let filling = services::thread("spool", fill).unwrap();
+        let tells = |what: &str| shared.alarms.sentences().iter().any(|told| told.contains(what));
+        while !tells("the spool is nearly full") {
+            assert!(!filling.is_finished(), "it waits for room");
+            std::thread::park_timeout(RETRY.to_std());
+        }
+        assert!(tells(FULL));
+        shared.shutdown.request();
+        filling.join().unwrap();
+    }
 }

@@ -25,7 +25,7 @@ use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 /// A channel and the contact that comes from it.
 #[derive(Debug)]
@@ -80,6 +80,8 @@ struct PresentContact {
     open: Open,
     /// The byte of each input that its capture began with.
     from: Vec<u64>,
+    /// A block that the queue to the spool had no room for.
+    held: Option<ToSpool>,
 }
 
 /// What a channel captured since the station started.
@@ -225,7 +227,8 @@ impl ChannelRunner {
 
     /// When the block that is being gathered is to be sent.
     fn block_due(&self) -> Option<Instant> {
-        self.contact.as_ref().and_then(|present| present.contact.due(self.gather))
+        let present = self.contact.as_ref().filter(|present| present.held.is_none());
+        present.and_then(|present| present.contact.due(self.gather))
     }
 
     fn keep_time(&mut self) {
@@ -247,8 +250,9 @@ impl ChannelRunner {
                 contact.record(now, &account);
             }
         }
-        if self.block_due().is_some_and(|due| due <= now) {
-            self.flush();
+        let holds = self.contact.as_ref().is_some_and(|present| present.held.is_some());
+        if holds || self.block_due().is_some_and(|due| due <= now) {
+            self.hand_over();
         }
         if let Some((title, doubt)) = self.inputs.doubt() {
             self.doubt(&title, doubt.to_string());
@@ -378,7 +382,7 @@ impl ChannelRunner {
         let mut contact =
             CapturedContact::new(flow, &open, &identified.mission, format, None).going_to(to);
         contact.record(now, &Record::Open(open.clone()));
-        self.contact = Some(PresentContact { contact, open, from });
+        self.contact = Some(PresentContact { contact, open, from, held: None });
         self.before.contacts += 1;
     }
 
@@ -424,7 +428,7 @@ impl ChannelRunner {
         let mut contact = CapturedContact::new(flow, &open, &mission, format, Some(head.clone()))
             .going_to(self.shared.routing.names(&route));
         contact.record(now, &Record::Resumed(head.position));
-        self.contact = Some(PresentContact { contact, open, from });
+        self.contact = Some(PresentContact { contact, open, from, held: None });
         self.before.contacts += 1;
         if self.inputs.is_file() {
             self.inputs.resume(&head, mission, format);
@@ -466,7 +470,9 @@ impl ChannelRunner {
     /// Closes the contact with this account of its inputs; after a restart, they are read on from
     /// the bytes `next`.
     fn close_contact(&mut self, account: Option<&Record>, next: Vec<u64>) {
-        let Some(PresentContact { mut contact, open, from }) = self.contact.take() else { return };
+        let Some(PresentContact { mut contact, open, from, held }) = self.contact.take() else {
+            return;
+        };
         let (flow, format) = (contact.flow(), contact.layout());
         let closing = ChannelPosition::Closing { next: next.clone(), from, format, flow, open };
         if !self.remember(&closing) && self.inputs.is_file() {
@@ -478,7 +484,9 @@ impl ChannelRunner {
             contact.record(self.clock.now(), account);
         }
         contact.close(self.clock.now(), self.clock.utc());
-        self.send(&mut contact);
+        self.send(held);
+        let last = self.take_block(&mut contact);
+        self.send(last);
         let (closed, is_closed) = sync_channel(1);
         let _ = self.blocks.send(ToSpool::CloseFlow(flow, closed));
         if is_closed.recv().is_ok() {
@@ -502,19 +510,47 @@ impl ChannelRunner {
         if self.inputs.is_file() { self.flush() } else { self.end_contact(After::Break) }
     }
 
+    /// Hands the gathered block to the spool. Where that is behind, a live input does not wait for
+    /// it: its block grows up to its usual size meanwhile, so that a disk that stalls for seconds
+    /// costs no datagram.
+    fn hand_over(&mut self) {
+        let Some(present) = &mut self.contact else { return };
+        if self.inputs.waits() || present.contact.due(self.gather) == Some(Instant::ZERO) {
+            return self.flush();
+        }
+        let held = present.held.take().or_else(|| {
+            let mut present = self.contact.take()?;
+            let block = self.take_block(&mut present.contact);
+            self.contact = Some(present);
+            block
+        });
+        let Some(block) = held else { return };
+        if let Err(TrySendError::Full(block)) = self.blocks.try_send(block)
+            && let Some(present) = &mut self.contact
+        {
+            present.held = Some(block);
+        }
+    }
+
+    /// The same, and waits where the spool is behind, which applies backpressure to the input.
     fn flush(&mut self) {
         if let Some(mut present) = self.contact.take() {
             self.quiet.pass(self.clock.now());
-            self.send(&mut present.contact);
+            self.send(present.held.take());
+            let block = self.take_block(&mut present.contact);
+            self.send(block);
             self.contact = Some(present);
             // Time under backpressure does not count as silence of the input.
             self.quiet.leave_out(self.clock.now());
         }
     }
 
-    /// Hands the gathered block to the spool. Where the spool is behind, this blocks, which applies
-    /// backpressure to the input.
-    fn send(&mut self, contact: &mut CapturedContact) {
+    fn send(&self, block: Option<ToSpool>) {
+        // A spooler that is gone has failed, and the station is stopping.
+        block.into_iter().for_each(|block| drop(self.blocks.send(block)));
+    }
+
+    fn take_block(&mut self, contact: &mut CapturedContact) -> Option<ToSpool> {
         let live = contact
             .since()
             .filter(|_| !self.inputs.waits())
@@ -522,10 +558,7 @@ impl ChannelRunner {
         let (line, unsent) = (self.shared.board.line_rate(), self.shared.board.unsent());
         let (clock, pace) = (self.clock, PackingContext { live, line, unsent });
         let pack = |block: BlockRecords<'_>| self.packing.pack(clock, pace, block);
-        if let Some(block) = contact.take_block(clock.utc(), pack) {
-            // A spooler that is gone has failed, and the station is stopping.
-            let _ = self.blocks.send(ToSpool::Block(block));
-        }
+        contact.take_block(clock.utc(), pack).map(ToSpool::Block)
     }
 
     fn show(&self, state: ChannelState) {
@@ -560,3 +593,6 @@ fn warn_of_others(config: &skyhaul_config::Channel, others: &[String]) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,13 @@ fn a_relay_that_dies_while_it_finishes_a_contact_has_finished_it() {
     run(Chain::new(1, 88), (1, 88));
 }
 
+/// 117: blocks of a station that had died waited at a full disk, and overtook those of its next
+/// connection, which went on for ever without receipts where it was not refused.
+#[test]
+fn a_connection_that_blocks_of_an_earlier_one_overtook_begins_anew() {
+    run(Chain::new(1, 117), (1, 117));
+}
+
 /// Blocks are passed on while the contact comes in. Beside the delay of the line a hop costs two
 /// syncs of 3 to 7 ms, and the 10 ms for which the store gathers blocks.
 #[test]

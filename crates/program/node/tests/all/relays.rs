@@ -5,7 +5,7 @@ mod node;
 mod truth;
 
 use super::custody::{Moment, millis};
-use node::{Node, Role};
+use node::{Node, Process, Role};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use skyhaul_lab::{PlainLine, PlainPath};
@@ -133,7 +133,7 @@ impl Chain {
         self.truth.is_ending = true;
         (0..self.nodes.len()).for_each(|place| self.strike(Trouble::Room(place)));
         while let Some(why) = self.unsettled() {
-            assert!(self.now < end + SETTLED, "locked up: {why}");
+            assert!(self.now < end + SETTLED, "locked up: {why}{}", self.told());
             self.step();
         }
         Passage {
@@ -142,6 +142,24 @@ impl Chain {
             settled_after: self.now.since(end),
             added: self.truth.added,
         }
+    }
+
+    /// What each node has to do, and how the lines are, for whoever reads a failure.
+    fn told(&self) -> String {
+        let node = |node: &Node| {
+            let process = node.process.as_ref().map_or_else(|| "down".to_owned(), Process::told);
+            format!("\nnode {}: {process}", node.place)
+        };
+        let line = |line: &Line| {
+            let ends = line.connection.as_ref().map(|(_, ends)| {
+                ends.each_ref().map(|end| {
+                    end.as_ref().map(|session| (session.is_open(), session.stats().sent))
+                })
+            });
+            format!("\nline, {} connections: {ends:?}", line.connections)
+        };
+        let nodes = self.nodes.iter().map(node);
+        nodes.chain(self.lines.iter().map(line)).collect()
     }
 
     fn unsettled(&self) -> Option<String> {
@@ -172,6 +190,10 @@ impl Chain {
             let node = &mut self.nodes[place];
             if !node.work(at, &mut self.truth, &mut self.rng, line) {
                 self.gone(place);
+            }
+            let refused = self.nodes[place].process.as_mut().and_then(Process::refused);
+            if refused.is_some_and(|number| self.lines[place - 1].connections == number) {
+                self.hung_up(place - 1, FAR);
             }
         }
         for line in 0..self.lines.len() {

@@ -21,17 +21,24 @@ pub(super) struct Cover {
     times: Vec<(Utc, Utc)>,
 }
 
+/// Whether both stations received the same frame. Only frames of one time are compared: a
+/// spacecraft may send the same bytes again later.
+fn is_same(one: &EdgeFrame, other: &EdgeFrame) -> bool {
+    let (one_at, other_at) = (one.received, other.received);
+    one.mark.is_same(other.mark) && one_at.max(other_at).since(one_at.min(other_at)) <= SLACK
+}
+
 impl Cover {
     /// What these contacts of the other station have of a contact of the same mission.
     pub fn of<'a>(span: &FlowSpan, contacts: impl Iterator<Item = &'a DeliveredContact>) -> Self {
         let mut times: Vec<(Utc, Utc)> = Vec::new();
         for contact in contacts {
             let DeliveredContact { first, last, lacks, .. } = contact;
-            let mut from = match first.mark.is_same(span.first.mark) {
+            let mut from = match is_same(first, &span.first) {
                 true => first.received.min(span.first.received),
                 false => first.received + SLACK,
             };
-            let to = match last.mark.is_same(span.last.mark) {
+            let to = match is_same(last, &span.last) {
                 true => last.received.max(span.last.received),
                 false => last.received - SLACK,
             };

@@ -14,7 +14,7 @@
 //! [`HOLD`]; so the change back needs no agreement, and nothing flaps.
 
 use super::cover::{Cover, FlowSpan, SLACK};
-use super::{DeliveredContact, EdgeFrame, StandbyReport, StandbyRequest};
+use super::{DeliveredContact, EdgeFrame, FrameMark, StandbyReport, StandbyRequest};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::collections::BTreeMap;
 
@@ -185,6 +185,10 @@ impl StandbyGate {
     pub fn spooled(&mut self, flow: FlowId, frames: BlockFrames) {
         let Some(held) = self.flows.get_mut(&flow) else { return };
         let BlockFrames { first, last } = frames;
+        if first.mark == FrameMark::default() {
+            // Idle frames, which nobody misses at either end.
+            return;
+        }
         match &mut held.span {
             None => held.span = Some(FlowSpan { first, last }),
             Some(span) if last.received >= span.last.received => span.last = last,

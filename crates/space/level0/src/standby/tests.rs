@@ -178,6 +178,27 @@ fn a_contact_that_began_or_ended_with_other_frames_is_not_taken_for_the_same() {
     }
 }
 
+/// Regression: a frame that the first station had last, and that came again later with the same
+/// bytes, hid everything between the two.
+#[test]
+fn the_same_bytes_of_another_time_and_idle_frames_are_not_the_end_of_what_the_first_has() {
+    let mut again = gate(5_000);
+    let repeated = EdgeFrame { mark: frame(5_000).mark, ..frame(9_000) };
+    again.spooled(FLOW, BlockFrames { first: frame(5_020), last: repeated });
+    watch(&mut again, 9_000, 11_000, |now| delivered(0, 5_000, now - 5_000));
+    assert!(again.is_released(FLOW));
+    let now = BEGIN + ms(11_000);
+    let sent = again.verdict(FLOW, Some(frames(7_000, 7_100)), BlockPlace::Middle, now);
+    assert_eq!(sent, BlockVerdict::Send);
+    // Idle frames at the end lack nowhere.
+    let mut idle = gate(10_000);
+    let unmarked = EdgeFrame { mark: FrameMark::default(), ..frame(12_000) };
+    idle.spooled(FLOW, BlockFrames { first: unmarked, last: unmarked });
+    idle.closed(FLOW);
+    let ended = |_| DeliveredContact { is_ended: true, ..delivered(0, 10_000, 20) };
+    assert_eq!(watch(&mut idle, 12_000, 12_200, ended), [FLOW]);
+}
+
 #[test]
 fn frames_of_another_channel_of_the_mission_are_not_taken_for_those_of_the_feed() {
     let ended = |channel: &str| DeliveredContact {

@@ -6,7 +6,7 @@ use crate::support::process::Running;
 use crate::support::recordings::{CLEAN, recording};
 use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_node::status::{ContactState, ask};
+use skyhaul_node::status::{AssemblyState, ContactState, ask};
 use skyhaul_quic::Fingerprint;
 use skyhaul_units::{Duration as Span, Probability, Rate};
 use std::fs;
@@ -200,11 +200,14 @@ impl Field {
             .count()
     }
 
-    /// Whether a centre has nothing to do.
-    fn is_idle(&self, centre: &str) -> bool {
-        let answer = ask(&self.path(&format!("{centre}/status.sock")));
+    /// Whether a centre has nothing to do: neither contacts, nor products of several of them.
+    fn is_idle(&self, name: &str) -> bool {
+        let answer = ask(&self.path(&format!("{name}/status.sock")));
         let Some(centre) = answer.ok().and_then(|status| status.centre) else { return false };
+        let assembled = &centre.products.assembled;
         centre.contacts.iter().all(|contact| contact.state == ContactState::Done)
+            && assembled.iter().all(|product| product.state != AssemblyState::Waiting)
+            && !self.path(&format!("{name}-products/.assembly.work")).exists()
     }
 
     fn path(&self, name: &str) -> PathBuf {

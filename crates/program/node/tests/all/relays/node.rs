@@ -1,6 +1,8 @@
 //! One node of a chain: what it received, what it sends on, and the relay between the two, on one
 //! disk.
 
+mod told;
+
 use super::truth::Truth;
 use super::{Moment, millis, name};
 use rand::Rng;
@@ -67,6 +69,8 @@ pub struct Inbound {
     sender: StationName,
     queue: VecDeque<(u64, Received)>,
     senders: BTreeMap<u64, (Vec<SpoolKnown>, Option<SpoolSender>)>,
+    /// A connection on which the node does not go on.
+    refused: Option<u64>,
     readers: BTreeMap<StoredContact, Reading>,
     retry_at: Instant,
     sync_at: Option<Instant>,
@@ -162,6 +166,7 @@ impl Node {
                 sender: StationName::new(&name(self.place - 1)).unwrap(),
                 queue: VecDeque::new(),
                 senders: BTreeMap::new(),
+                refused: None,
                 readers: BTreeMap::new(),
                 retry_at: at.now,
                 sync_at: None,
@@ -389,6 +394,11 @@ impl Process {
         self.outbound.iter_mut().for_each(|out| out.feeder.disconnected());
     }
 
+    /// The connection with the node before that must begin anew.
+    pub fn refused(&mut self) -> Option<u64> {
+        self.inbound.as_mut().and_then(|inbound| inbound.refused.take())
+    }
+
     pub fn is_idle(&self, at: Moment) -> bool {
         let is_sent = self.outbound.as_ref().is_none_or(|out| {
             out.spool.queue().live_flows().is_empty()
@@ -500,7 +510,11 @@ impl Inbound {
                     truth.arrived(at, place, &received.bytes);
                 }
                 Ok(Some(receipt)) => receipts.push(receipt),
-                Err(StoreError::Overtaken { .. }) => {}
+                Err(StoreError::Overtaken { .. }) => {
+                    self.refused = Some(*connection);
+                    self.queue.pop_front();
+                    continue;
+                }
                 Err(StoreError::Full { .. }) => {
                     self.retry_at = at.now + RETRY;
                     self.sync_at.get_or_insert(at.now);
