@@ -55,6 +55,7 @@ mod report;
 mod rtp;
 mod select;
 mod serve;
+mod serve_contacts;
 mod sftp;
 mod site;
 mod standby;
