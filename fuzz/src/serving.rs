@@ -2,12 +2,15 @@
 
 use skyhaul_catalogue::{Filter, ItemListing};
 use skyhaul_serve::{
-    Accounts, AnswerBody, Asker, HeldCollection, HeldItem, HeldPage, HoldingsError, RangeSelection,
-    ServeMethod, ServeRequest, ServeRoot, ServedCatalogue, answer, finished, parse_odata_filter,
-    root_of, selection,
+    Accounts, AnswerBody, Asker, BodyPlace, ContactSession, FileBody, HeldCollection, HeldItem,
+    HeldPage, HoldingsError, RangeSelection, ServeMethod, ServeRequest, ServeRoot, ServedCatalogue,
+    SessionFile, SessionFrames, SessionLabel, SessionProgress, answer, finished,
+    parse_odata_filter, root_of, selection,
 };
+use skyhaul_units::Utc;
+use std::sync::Arc;
 
-/// A catalogue with nothing in it.
+/// A catalogue with nothing in it, and one contact.
 struct Nothing;
 
 impl ServedCatalogue for Nothing {
@@ -26,6 +29,32 @@ impl ServedCatalogue for Nothing {
     fn collections(&mut self, _: &Filter) -> Result<Vec<HeldCollection>, HoldingsError> {
         Ok(Vec::new())
     }
+    fn sessions(&mut self) -> Vec<Arc<ContactSession>> {
+        vec![Arc::new(contact())]
+    }
+}
+
+/// A contact with a file, which filters and orders look at.
+fn contact() -> ContactSession {
+    let file = SessionFile {
+        block: 1,
+        name: "a.raw".to_owned(),
+        size: 7,
+        sha256: [1; 32],
+        published: Utc::default(),
+    };
+    ContactSession {
+        number: 1,
+        name: "AQUA_1".to_owned(),
+        of: SessionLabel::default(),
+        published: Utc::default(),
+        start: Utc::default(),
+        stop: Utc::default(),
+        progress: SessionProgress::Open,
+        frames: SessionFrames::default(),
+        files: vec![file],
+        evicted: None,
+    }
 }
 
 /// A text as an address, as the body of a search, as a range, as a filter and as a file of
@@ -39,7 +68,12 @@ pub fn serving(input: &[u8]) {
         let root = root_of(&request);
         let answer = finished(root, answer(&request, &ServeRoot::ALL, asker, &mut Nothing));
         assert!((200..600).contains(&answer.status));
-        assert!(matches!(answer.body, AnswerBody::Bytes(_)), "there is no file");
+        // The file of the contact alone.
+        let is_own = |body: &FileBody| body.place == BodyPlace::Contacts && body.name == "a.raw";
+        assert!(match &answer.body {
+            AnswerBody::Bytes(_) => true,
+            AnswerBody::File(body) => is_own(body),
+        });
         for (_, value) in answer.headers {
             assert!(value.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{value:?}");
         }

@@ -177,7 +177,7 @@ fn looked_up(
     let place = &shared.place;
     let asker = Asker { account, base, node: &place.node };
     let asked = shared.readers.with(|reader| {
-        let mut holdings = CatalogueHoldings::new(reader);
+        let mut holdings = CatalogueHoldings::new(reader, place.contacts.as_ref());
         let answer = skyhaul_serve::answer(request, &place.roots, asker, &mut holdings);
         (answer, holdings.failure)
     });

@@ -1,14 +1,15 @@
 //! The catalogue behind the answers, and the files.
 
-use crate::place::{ServeNotice, ServePlace};
+use crate::place::{ServeNotice, ServePlace, ServedContacts};
 use skyhaul_catalogue::{Filter, ItemListing};
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, ItemRow};
 use skyhaul_serve::{
-    FileBody, HeldCollection, HeldItem, HeldPage, HoldingsError, ServeAnswer, ServedCatalogue, gone,
+    BodyPlace, ContactSession, FileBody, HeldCollection, HeldItem, HeldPage, HoldingsError,
+    ServeAnswer, ServedCatalogue, gone,
 };
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Connections to the catalogue that are not in use.
 pub struct Readers {
@@ -19,6 +20,7 @@ pub struct Readers {
 /// The catalogue for one request.
 pub struct CatalogueHoldings<'a> {
     reader: &'a CatalogueReader,
+    contacts: Option<&'a ServedContacts>,
     /// What the operator should know of it.
     pub failure: Option<ServeNotice>,
 }
@@ -40,8 +42,8 @@ impl Readers {
 }
 
 impl<'a> CatalogueHoldings<'a> {
-    pub const fn new(reader: &'a CatalogueReader) -> Self {
-        Self { reader, failure: None }
+    pub const fn new(reader: &'a CatalogueReader, contacts: Option<&'a ServedContacts>) -> Self {
+        Self { reader, contacts, failure: None }
     }
 
     fn kept<T>(&mut self, answer: Result<T, CatalogueError>) -> Result<T, HoldingsError> {
@@ -87,6 +89,10 @@ impl ServedCatalogue for CatalogueHoldings<'_> {
         });
         Ok(held.collect())
     }
+
+    fn sessions(&mut self) -> Vec<Arc<ContactSession>> {
+        self.contacts.map(|contacts| contacts.board.all()).unwrap_or_default()
+    }
 }
 
 /// Opens the file of a body.
@@ -99,7 +105,12 @@ pub fn open(place: &ServePlace, body: &FileBody) -> Result<File, ServeAnswer> {
     if !is_name {
         return Err(gone());
     }
-    let file = File::open(place.products.join(&body.name)).map_err(|_| gone())?;
+    let folder = match (body.place, &place.contacts) {
+        (BodyPlace::Products, _) => &place.products,
+        (BodyPlace::Contacts, Some(contacts)) => &contacts.folder,
+        (BodyPlace::Contacts, None) => return Err(gone()),
+    };
+    let file = File::open(folder.join(&body.name)).map_err(|_| gone())?;
     match file.metadata() {
         Ok(found) if found.is_file() && found.len() == body.size => Ok(file),
         Ok(found) if found.is_file() => {

@@ -1,8 +1,9 @@
 //! What a server is told, and what it tells.
 
-use skyhaul_serve::ServeRoot;
+use skyhaul_serve::{ContactSession, ServeRoot};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The texts of the files that a server is configured with.
 #[derive(Clone, Default)]
@@ -28,6 +29,33 @@ pub enum ServeNotice {
     Warning(String),
 }
 
+/// Contacts that are offered.
+#[derive(Debug, Clone)]
+pub struct ServedContacts {
+    /// Where their files are.
+    pub folder: PathBuf,
+    /// What is said of them.
+    pub board: Arc<SessionBoard>,
+}
+
+/// The contacts that are offered now.
+#[derive(Debug, Default)]
+pub struct SessionBoard {
+    shown: Mutex<Vec<Arc<ContactSession>>>,
+}
+
+impl SessionBoard {
+    /// Shows these, by their numbers.
+    pub fn show(&self, sessions: Vec<Arc<ContactSession>>) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = sessions;
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<ContactSession>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// What does not change while the server runs.
 #[derive(Debug)]
 pub struct ServePlace {
@@ -39,6 +67,8 @@ pub struct ServePlace {
     pub roots: Vec<ServeRoot>,
     /// Where the files are.
     pub products: PathBuf,
+    /// Contacts that are offered.
+    pub contacts: Option<ServedContacts>,
     /// A client that takes nothing for so long is closed.
     pub idle: Duration,
 }

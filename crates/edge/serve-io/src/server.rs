@@ -2,7 +2,7 @@
 
 use crate::connection;
 use crate::holdings::Readers;
-use crate::place::{ServeFiles, ServeNotice, ServePlace};
+use crate::place::{ServeFiles, ServeNotice, ServePlace, ServedContacts};
 use crate::shared::ServeShared;
 use crate::tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -35,6 +35,8 @@ pub struct ServeSetup {
     pub catalogue: PathBuf,
     /// The folder of the files.
     pub products: PathBuf,
+    /// Contacts that are offered; none where the interface of contacts is not.
+    pub contacts: Option<ServedContacts>,
     /// Limits of all clients together.
     pub limits: GateLimits,
     /// A client that takes nothing for so long is closed.
@@ -93,6 +95,7 @@ impl ServeServer {
             address: setup.address,
             roots: setup.roots,
             products: setup.products,
+            contacts: setup.contacts,
             idle: setup.idle,
         };
         let readers = Readers::new(setup.catalogue);

@@ -80,6 +80,7 @@ impl Served {
             roots: ServeRoot::ALL.to_vec(),
             catalogue: path,
             products,
+            contacts: None,
             limits,
             idle,
             clock: Clock::start(),

@@ -71,6 +71,8 @@ pub enum ServeRoot {
     Stac,
     /// `/prip`: OData of products.
     Prip,
+    /// `/cadip`: OData of contacts.
+    Cadip,
 }
 
 /// An accounts file that cannot be used: one sentence, with the line where there is one.
@@ -143,7 +145,10 @@ impl core::fmt::Debug for TokenHash {
 
 impl ServeRoot {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Products, Self::Stac, Self::Prip];
+    pub const ALL: [Self; 4] = [Self::Products, Self::Stac, Self::Prip, Self::Cadip];
+    /// Those that a node has unless it is told otherwise: files of contacts take their room on the
+    /// disk once more.
+    pub const USUAL: [Self; 3] = [Self::Products, Self::Stac, Self::Prip];
 
     /// The first segment of its paths.
     pub const fn name(self) -> &'static str {
@@ -151,6 +156,7 @@ impl ServeRoot {
             Self::Products => "products",
             Self::Stac => "stac",
             Self::Prip => "prip",
+            Self::Cadip => "cadip",
         }
     }
 

@@ -22,10 +22,21 @@ pub enum AnswerBody {
     File(FileBody),
 }
 
+/// A folder of files that are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyPlace {
+    /// That of products.
+    Products,
+    /// That of the files of contacts.
+    Contacts,
+}
+
 /// Slices of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileBody {
-    /// The name of the file in the folder of products.
+    /// Where the file is.
+    pub place: BodyPlace,
+    /// The name of the file there.
     pub name: String,
     /// The bytes that the file must have.
     pub size: u64,

@@ -1,6 +1,6 @@
 //! The answer to a request for a file: conditions (RFC 9110 13), ranges (14), digests (RFC 9530).
 
-use crate::answer::{AnswerBody, ByteSpan, FileBody, FileSlice, ServeAnswer};
+use crate::answer::{AnswerBody, BodyPlace, ByteSpan, FileBody, FileSlice, ServeAnswer};
 use crate::http_date::{from_http_date, http_date};
 use crate::range::{RangeSelection, selection};
 use crate::request::{ServeMethod, ServeRequest, encoded};
@@ -34,8 +34,10 @@ pub fn file_answer(request: &ServeRequest, file: &ItemFile, published: Utc) -> S
             .header("repr-digest", format!("sha-256=:{digest}:"))
             .header("content-disposition", disposition(&file.name))
     };
-    let body =
-        |slices| AnswerBody::File(FileBody { name: file.name.clone(), size: file.size, slices });
+    let body = |slices| {
+        let (place, name) = (BodyPlace::Products, file.name.clone());
+        AnswerBody::File(FileBody { place, name, size: file.size, slices })
+    };
     // Ranges are defined for GET alone (RFC 9110 14.2).
     let wanted = request
         .header("range")

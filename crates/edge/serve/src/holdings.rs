@@ -2,10 +2,12 @@
 
 use crate::accounts::ServeAccount;
 use crate::answer::ServeAnswer;
+use crate::contact_session::ContactSession;
 use skyhaul_catalogue::{
     CompareOp, Filter, Item, ItemListing, ItemState, ListPlace, Property, PropertyValue,
 };
 use skyhaul_units::Utc;
+use std::sync::Arc;
 
 /// A catalogue, as the answers need it.
 pub trait ServedCatalogue {
@@ -38,6 +40,9 @@ pub trait ServedCatalogue {
     /// # Errors
     /// See [`HoldingsError`].
     fn collections(&mut self, filter: &Filter) -> Result<Vec<HeldCollection>, HoldingsError>;
+
+    /// The contacts that are offered, by their numbers.
+    fn sessions(&mut self) -> Vec<Arc<ContactSession>>;
 }
 
 /// An item with its number.

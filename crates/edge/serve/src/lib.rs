@@ -16,6 +16,7 @@
 mod accounts;
 mod accounts_edit;
 mod answer;
+mod contact_session;
 mod file_answer;
 mod gate;
 mod holdings;
@@ -30,7 +31,10 @@ mod stac;
 
 pub use accounts::{Accounts, AccountsError, ServeAccount, ServeRoot, TokenHash};
 pub use accounts_edit::{KnownToken, NewToken, TokenTerms, tokens, with_token, without_token};
-pub use answer::{AnswerBody, ByteSpan, FileBody, FileSlice, ServeAnswer};
+pub use answer::{AnswerBody, BodyPlace, ByteSpan, FileBody, FileSlice, ServeAnswer};
+pub use contact_session::{
+    ContactSession, SessionFile, SessionFrames, SessionLabel, SessionProgress,
+};
 pub use gate::{
     AccountUsage, Gate, GateCounters, GateLimits, GateRefusal, GateTime, ServeAdmission,
 };

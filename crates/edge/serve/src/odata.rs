@@ -1,5 +1,7 @@
 //! OData v4 (OASIS, JSON format 4.01): what the interfaces of products and of contacts share.
 
+pub mod cadip;
+mod cells;
 pub mod filter;
 mod identifier;
 pub mod prip;
@@ -10,9 +12,9 @@ use crate::answer::{AnswerBody, ServeAnswer};
 use serde_json::{Value, json};
 
 /// An answer of an interface, in its own form: refusals of OData have a form of their own, and a
-/// `Warning` header, which PRIP's clients show.
+/// `Warning` header, which their clients show.
 pub fn finished(root: Option<ServeRoot>, answer: ServeAnswer) -> ServeAnswer {
-    if root != Some(ServeRoot::Prip) {
+    if !matches!(root, Some(ServeRoot::Prip | ServeRoot::Cadip)) {
         return answer;
     }
     let answer = answer.header("odata-version", "4.0");

@@ -3,7 +3,7 @@
 use crate::accounts::ServeRoot;
 use crate::answer::ServeAnswer;
 use crate::holdings::{Asker, ServedCatalogue};
-use crate::odata::prip;
+use crate::odata::{cadip, prip};
 use crate::request::{ServeMethod, ServeRequest};
 use crate::{products, stac};
 use serde_json::json;
@@ -33,6 +33,7 @@ pub fn answer(
         }
         (Some(ServeRoot::Stac), [_, rest @ ..]) => stac::answer(request, rest, asker, holdings),
         (Some(ServeRoot::Prip), [_, rest @ ..]) => prip::answer(request, rest, asker, holdings),
+        (Some(ServeRoot::Cadip), [_, rest @ ..]) => cadip::answer(request, rest, asker, holdings),
         _ => Err(ServeAnswer::problem(404, "there is nothing at this address")),
     };
     let answer = answered.unwrap_or_else(|refused| refused);

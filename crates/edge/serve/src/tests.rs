@@ -4,6 +4,7 @@ use crate::*;
 use serde_json::Value;
 use skyhaul_catalogue::{Filter, Item, ItemFile, ItemForm, ItemListing, ItemState};
 use skyhaul_units::Utc;
+use std::sync::Arc;
 
 /// A catalogue in memory.
 struct Memory(Vec<HeldItem>);
@@ -51,6 +52,10 @@ impl ServedCatalogue for Memory {
             }
         }
         Ok(found)
+    }
+
+    fn sessions(&mut self) -> Vec<Arc<ContactSession>> {
+        Vec::new()
     }
 }
 

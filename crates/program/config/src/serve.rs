@@ -23,7 +23,9 @@ section! {
         /// What addresses in answers begin with, such as `https://centre.example.org:8443`.
         /// Default: what the client calls the server.
         address: String => optional,
-        /// The interfaces: `products`, `stac`, `prip`. Default: all.
+        /// The interfaces: `products`, `stac`, `prip`, `cadip`. With `cadip`, the frames of
+        /// contacts are kept as files too, for the retention of the store. Default: all but
+        /// `cadip`.
         interfaces: ServeRoots => optional,
         /// The most connections at a time. Each may take a file and 1 MiB of the system's memory.
         connections: u32 => "2000",
@@ -42,7 +44,7 @@ pub struct ServeRoots(pub Vec<ServeRoot>);
 impl ServeEntry {
     /// Its interfaces.
     pub fn roots(&self) -> Vec<ServeRoot> {
-        self.interfaces.as_ref().map_or_else(|| ServeRoot::ALL.to_vec(), |roots| roots.0.clone())
+        self.interfaces.as_ref().map_or_else(|| ServeRoot::USUAL.to_vec(), |roots| roots.0.clone())
     }
 
     /// Its certificate and key, where it has them.
@@ -130,7 +132,7 @@ mod tests {
         let serve = read(NODE).unwrap().serve.unwrap();
         assert_eq!(serve.tls().unwrap().key, Path::new("/etc/skyhaul/tls/key.pem"));
         assert_eq!(serve.accounts.as_deref(), Some(Path::new("/etc/skyhaul/accounts.toml")));
-        assert_eq!(serve.roots(), ServeRoot::ALL);
+        assert_eq!(serve.roots(), ServeRoot::USUAL);
         let local = NODE.replace("0.0.0.0", "[::1]").replace("accounts =", "# ");
         assert!(read(&local).is_ok());
         for (from, to, what) in [

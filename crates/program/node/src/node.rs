@@ -142,7 +142,7 @@ impl Node {
         let blocks = blocks.map(Arc::new);
         let serve = config.serve.as_ref().zip(centre.as_ref());
         let serve = serve.map(|(entry, centre)| {
-            ServeService::start(entry, centre.shared(), &config.node, clock).map(Arc::new)
+            ServeService::start(entry, centre, &config.node, clock).map(Arc::new)
         });
         let serve = serve.transpose()?;
         let parts = Parts {

@@ -1,13 +1,13 @@
 //! The server of a node: products for customers who come for them.
 
 use crate::adopted::Adopted;
-use crate::centre::CentreShared;
+use crate::centre::Centre;
 use crate::fault::Fault;
 use crate::services::{is_exposed, private_key};
 use crate::status::{ServeAccountStatus, ServeStatus};
 use skyhaul_config::ServeEntry;
 use skyhaul_net::Clock;
-use skyhaul_serve::GateLimits;
+use skyhaul_serve::{GateLimits, ServeRoot};
 use skyhaul_serve_io::{ServeFault, ServeFiles, ServeNotice, ServeServer, ServeSetup};
 use std::path::{Path, PathBuf};
 
@@ -25,18 +25,23 @@ impl ServeService {
     /// A file or the port cannot be used.
     pub(crate) fn start(
         entry: &ServeEntry,
-        centre: &CentreShared,
+        centre: &Centre,
         node: &skyhaul_config::Node,
         clock: Clock,
     ) -> Result<Self, Fault> {
         let files = files(entry)?;
+        let contacts = match entry.roots().contains(&ServeRoot::Cadip) {
+            true => Some(centre.offer_contacts(&node.state, clock)?),
+            false => None,
+        };
         let setup = ServeSetup {
             bind: entry.bind,
             node: node.name.to_string(),
             address: entry.address.clone(),
             roots: entry.roots(),
             catalogue: catalogue(&node.state),
-            products: centre.deliveries().products().to_owned(),
+            products: centre.shared().deliveries().products().to_owned(),
+            contacts,
             limits: GateLimits {
                 connections: entry.connections,
                 per_address: entry.connections_per_address,

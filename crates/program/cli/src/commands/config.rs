@@ -357,6 +357,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         product,
         expedited,
         outlets,
+        retention: _,
         budget,
         live,
         session,

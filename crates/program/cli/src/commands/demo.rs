@@ -42,9 +42,10 @@ use std::path::PathBuf;
         station at once; the station does not know their missions. Frames cross the line as they \
         are received, and Level-0 products appear at both centres. The backup centre is killed in \
         mid-pass and started again. The products are delivered to a second node, and to an SFTP \
-        server and an object store where this machine has the programs for them. All of it is compared with the results of independent programs \
-        for the same recordings, and the products of both centres with each other. The exit code \
-        is 1 if anything is missing or differs.
+        server and an object store where this machine has the programs for them. All of it is \
+        compared with the results of independent programs for the same recordings, and the \
+        products of both centres with each other. The exit code is 1 if anything is missing or \
+        differs.
 
 Example:
   skyhaul demo

@@ -166,7 +166,7 @@ fn playing(folder: &Path) -> (Running, Vec<(String, u32)>) {
 }
 
 fn assert_gone(nodes: &[(String, u32)]) {
-    assert_eq!(nodes.len(), 3, "{nodes:?}");
+    assert_eq!(nodes.len(), 4, "{nodes:?}");
     for (name, pid) in nodes {
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the {name} still runs");
     }

@@ -57,6 +57,7 @@ mod reprocess;
 mod rtp;
 mod select;
 mod serve;
+mod serve_contacts;
 mod sftp;
 mod site;
 mod standby;

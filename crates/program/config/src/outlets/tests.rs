@@ -202,9 +202,9 @@ fn products_go_to_folders_of_nodes_which_are_called_where_they_have_an_address()
     assert_eq!((far.name(), far.takes_contacts(), station.has_guests()), ("far", false, true));
     let label = crate::ContactLabel { station: "c".to_owned(), ..crate::ContactLabel::default() };
     assert!(station.route(&label).to.is_empty());
-    let centre = config.centre.unwrap();
-    assert!(centre.has_guests());
-    let [x, y] = &centre.outlets.destinations[..] else { panic!("{:?}", centre.outlets) };
+    let own = config.centre.unwrap();
+    assert!(own.has_guests());
+    let [x, y] = &own.outlets.destinations[..] else { panic!("{:?}", own.outlets) };
     assert_eq!(
         (x.place.to_string(), x.directory()),
         ("node:far/in/modis".into(), "in/modis".into())

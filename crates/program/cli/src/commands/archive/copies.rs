@@ -3,7 +3,7 @@
 use super::shelf::{FileVerdict, Pace, Shelf, compare, compare_bytes, failed};
 use skyhaul_catalogue::ItemFile;
 use skyhaul_catalogue_io::{DeliveryQuery, ItemRow};
-use skyhaul_config::ProductDestination;
+use skyhaul_config::{OutletPlace, ProductDestination};
 use skyhaul_dispatch::DeliveryState;
 use skyhaul_exit::Failure;
 use skyhaul_remote::RemotePlace;
@@ -89,15 +89,23 @@ impl ProductCopy {
             "" => file.name.clone(),
             into => format!("{into}/{}", file.name),
         };
-        if let RemotePlace::Folder(root) = &destination.place {
-            return compare(&root.join(below), file, pace, to);
-        }
+        let place = match &destination.place {
+            OutletPlace::Node(_) => {
+                let what = "it is at another node; copy it from there with `skyhaul cp`, and give \
+                            the folder";
+                return FileVerdict::Unreadable(what.to_owned());
+            }
+            OutletPlace::Remote(RemotePlace::Folder(root)) => {
+                return compare(&root.join(below), file, pace, to);
+            }
+            OutletPlace::Remote(place) => place,
+        };
         if file.size > FETCHED_MAX.as_u64() {
             let what =
                 format!("it has more than {FETCHED_MAX}; fetch it, and restore from a folder");
             return FileVerdict::Unreadable(what);
         }
-        let sink = skyhaul_remote::open(&destination.place, &destination.access(), None);
+        let sink = skyhaul_remote::open(place, &destination.access("archive"), None);
         let read = sink.and_then(|mut sink| sink.read(&below, FETCHED_MAX));
         match read {
             Ok(Some(bytes)) => compare_bytes(&bytes[..], file, pace, to),

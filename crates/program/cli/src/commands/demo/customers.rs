@@ -2,7 +2,7 @@
 //! store where this machine has the programs for them.
 
 use super::child::NodeProcess;
-use super::folder::Folder;
+use super::folder::{CUSTOMER, Folder};
 use super::servers::{ObjectStore, ServerProcess, ServerStart, SftpServer};
 use serde::Serialize;
 use skyhaul_exit::{Exit, Failure};
@@ -43,8 +43,6 @@ pub struct DeliveriesReport {
     pub page: Option<String>,
 }
 
-/// The second node's name.
-pub const CUSTOMER: &str = "customer";
 /// The page in the demonstration's folder.
 const PAGE: &str = "report.html";
 

@@ -1,6 +1,5 @@
 //! The demonstration's folder: keys, configurations, logs, state and products of both nodes.
 
-use super::customers::CUSTOMER;
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_quic::{Fingerprint, Identity};
 use skyhaul_units::Rate;
@@ -281,6 +280,8 @@ const OURS: &[&str] = &[
 
 /// The name of the backup centre.
 pub const BACKUP: &str = "backup";
+/// The name of the node that gets products.
+pub const CUSTOMER: &str = "customer";
 
 const HEAD: &str = "# Written by `skyhaul demo`, which writes it anew each time.\n\n";
 

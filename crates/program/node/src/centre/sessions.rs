@@ -1,0 +1,250 @@
+//! Contacts for pollers that come for them (CADIP): a thread reads what is durable of each contact
+//! in the store, and cuts its frames into files, while the contact comes in.
+//!
+//! ```text
+//! contact-files/SESSION.json            a contact: what is served of it, and where it is read on
+//! contact-files/DCS_…_00001.raw         its files
+//! ```
+//!
+//! A file is on the disk under its name before the contact's JSON names it, and only then can it be
+//! seen. After a restart a contact is read on behind its last file. Files go with the retention of
+//! the store. A contact that was finished before the interface was configured is not offered.
+
+mod cut;
+mod kept;
+mod reading;
+mod times;
+
+use super::shared::CentreShared;
+use crate::custody::StoredContact;
+use crate::fault::Fault;
+use crate::services;
+use cut::CutContact;
+use kept::KeptSession;
+use reading::ContactBlocks;
+use skyhaul_net::Clock;
+use skyhaul_serve::ContactSession;
+use skyhaul_serve_io::SessionBoard;
+use skyhaul_units::{Duration, Instant, Utc};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use times::SessionTimes;
+
+/// The folder in the state folder.
+pub const FOLDER: &str = "contact-files";
+/// Between two looks at the store: pollers ask every few seconds.
+const LOOK: Duration = Duration::from_millis(500);
+/// Between two looks for files that go, and between two attempts after a failure.
+const PAUSE: Duration = Duration::from_secs(10);
+/// Contacts that are offered at a time; the oldest go first beyond that. A week has a few hundred.
+const SESSIONS_MAX: usize = 4_096;
+/// Blocks of one contact before the next has its turn.
+const TURN: usize = 64;
+const STUCK: &str = "contacts cannot be offered by CADIP, retrying";
+
+/// The thread.
+#[derive(Debug)]
+pub struct SessionWriter {
+    shared: Arc<CentreShared>,
+    times: SessionTimes,
+    folder: PathBuf,
+    retention: Duration,
+    board: Arc<SessionBoard>,
+    /// Contacts that come in.
+    going: BTreeMap<StoredContact, CutContact>,
+    /// Contacts that have ended.
+    over: Vec<KeptSession>,
+    next_number: u64,
+    /// When files that go are looked for next.
+    look: Instant,
+    /// Not before this time, after a failure.
+    again_at: Instant,
+}
+
+impl SessionWriter {
+    /// Takes up what earlier runs offered, in the state folder `state`.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub fn open(
+        shared: Arc<CentreShared>,
+        clock: Clock,
+        state: &Path,
+        retention: Duration,
+    ) -> Result<Self, Fault> {
+        let folder = state.join(FOLDER);
+        services::make_folder(&folder)?;
+        let kept = kept::load(&folder).map_err(|error| {
+            let help = "repair the disk or the permissions, then start the node again";
+            Fault::environment(error.to_string(), folder.display(), help)
+        })?;
+        let next_number = kept.iter().map(|kept| kept.session.number + 1).max().unwrap_or(1);
+        let times = |kept: &KeptSession| {
+            let files = kept.session.files.iter().map(|file| file.published);
+            files.chain([kept.session.published]).max()
+        };
+        let last = kept.iter().filter_map(times).max().unwrap_or(Utc::from_micros(0));
+        let times = SessionTimes::new(clock, last);
+        let (mut going, mut over) = (BTreeMap::new(), Vec::new());
+        for mut kept in kept {
+            if kept.session.is_over() {
+                // A run that was killed at its end did not say until when.
+                let evicted = kept.session.evicted.unwrap_or(times.utc() + retention);
+                kept.session.evicted = Some(evicted);
+                over.push(kept);
+            } else {
+                let contact = kept.contact.clone();
+                going.insert(contact, CutContact::again(kept, folder.clone()));
+            }
+        }
+        let (board, look, again_at) = (Arc::default(), Instant::ZERO, Instant::ZERO);
+        let this = Self {
+            shared,
+            times,
+            folder,
+            retention,
+            board,
+            going,
+            over,
+            next_number,
+            look,
+            again_at,
+        };
+        this.show();
+        Ok(this)
+    }
+
+    /// What is offered.
+    pub fn board(&self) -> Arc<SessionBoard> {
+        Arc::clone(&self.board)
+    }
+
+    /// Runs until the node stops.
+    pub fn run(mut self) {
+        while !self.shared.shutdown.is_requested() {
+            let now = self.times.now();
+            let turned = if now < self.again_at { Ok(false) } else { self.turn() };
+            match turned {
+                Ok(true) => continue,
+                Ok(false) if now >= self.again_at => drop(self.shared.alarms.clear(STUCK)),
+                Ok(false) => {}
+                Err(reason) => {
+                    self.shared.alarms.raise(STUCK, &reason);
+                    self.again_at = now + PAUSE;
+                }
+            }
+            if now >= self.look {
+                self.look = now + PAUSE;
+                self.evict();
+            }
+            self.shared.shutdown.pause(LOOK);
+        }
+    }
+
+    /// Gives each contact a turn. Returns whether any has more to do.
+    fn turn(&mut self) -> Result<bool, String> {
+        let open = StoredContact::open_in(&self.shared.store());
+        for contact in open {
+            let is_known = self.going.contains_key(&contact)
+                || self.over.iter().any(|kept| kept.contact == contact);
+            if !is_known {
+                let number = self.next_number;
+                self.next_number += 1;
+                let cut = CutContact::new(contact.clone(), number, self.folder.clone());
+                self.going.insert(contact, cut);
+            }
+        }
+        let (mut more, mut news) = (false, false);
+        let contacts: Vec<StoredContact> = self.going.keys().cloned().collect();
+        for contact in contacts {
+            let Some(cut) = self.going.get_mut(&contact) else { continue };
+            let was = cut.files();
+            let turned = Self::contact(&self.shared, &mut self.times, cut);
+            let turned = turned.map_err(|reason| format!("contact {contact}: {reason}"));
+            if turned.is_err() {
+                cut.begin_again();
+            }
+            more |= turned? == Turn::More;
+            news |= cut.files() != was || cut.is_over();
+            if cut.is_unknown() {
+                self.going.remove(&contact);
+                continue;
+            }
+            if cut.is_over()
+                && let Some(cut) = self.going.remove(&contact)
+            {
+                let evicted = self.times.utc() + self.retention;
+                self.over.extend(cut.ended(evicted)?);
+            }
+        }
+        if news {
+            self.show();
+        }
+        Ok(more)
+    }
+
+    /// Takes some blocks of a contact.
+    fn contact(
+        shared: &CentreShared,
+        times: &mut SessionTimes,
+        cut: &mut CutContact,
+    ) -> Result<Turn, String> {
+        for _ in 0..TURN {
+            match cut.next_block(shared)? {
+                ContactBlocks::Idle => {
+                    cut.cut_if_due(times)?;
+                    return Ok(Turn::Idle);
+                }
+                ContactBlocks::Gone => {
+                    cut.give_up(times)?;
+                    return Ok(Turn::Idle);
+                }
+                ContactBlocks::Damaged => cut.broken(),
+                ContactBlocks::Block(record) => cut.block(&record, shared, times)?,
+            }
+            if cut.is_over() {
+                return Ok(Turn::Idle);
+            }
+        }
+        Ok(Turn::More)
+    }
+
+    /// Shows what is offered.
+    fn show(&self) {
+        let going = self.going.values().filter_map(CutContact::session);
+        let over = self.over.iter().map(|kept| kept.session.clone());
+        let mut all: Vec<Arc<ContactSession>> = going.chain(over).map(Arc::new).collect();
+        all.sort_by_key(|session| session.number);
+        self.board.show(all);
+    }
+
+    /// Removes what has been kept long enough.
+    fn evict(&mut self) {
+        let now = self.times.utc();
+        self.over.sort_by_key(|kept| kept.session.number);
+        let extra = self.over.len().saturating_sub(SESSIONS_MAX);
+        let mut place = 0;
+        let folder = &self.folder;
+        let before = self.over.len();
+        self.over.retain(|kept| {
+            place += 1;
+            let is_due = kept.session.evicted.is_some_and(|evicted| evicted <= now);
+            let goes = is_due || place <= extra;
+            if goes {
+                kept::remove(folder, &kept.session);
+            }
+            !goes
+        });
+        if self.over.len() < before {
+            self.show();
+        }
+    }
+}
+
+/// What a turn of a contact brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    More,
+    Idle,
+}
