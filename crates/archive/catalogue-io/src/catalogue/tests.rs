@@ -120,7 +120,7 @@ fn what_became_of_a_delivery_is_read_back() {
     assert_eq!(whats, ["sending", "waiting", "sending", "placed", "placed", "accepted"]);
     // Sent again, it has another number.
     delivery.handle(at(4), DeliveryInput::Ordered(DeliveryOrder::Again), &rules);
-    assert_eq!(catalogue.renew(id, delivery).unwrap(), 2);
+    assert_eq!(catalogue.renew(id, delivery).unwrap(), Some(2));
     let counts = reader.counts().unwrap();
     assert_eq!((counts.len(), counts[0].state, counts[0].count), (1, DeliveryState::Waiting, 1));
 }
