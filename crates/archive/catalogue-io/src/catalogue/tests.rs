@@ -2,11 +2,13 @@
 //! memory.
 
 use super::*;
+use crate::archive::{CandidatePlace, HoldOrder, ItemRemoval, RetentionScope};
 use crate::deliveries::DeliveryQuery;
 use crate::search::{ItemQuery, PageToken};
 use proptest::prelude::*;
 use skyhaul_catalogue::{
-    AccountRow, BlockTimes, ConsumerTimes, Filter, ItemFile, ItemForm, ItemState,
+    AccountRow, BlockTimes, ConsumerTimes, Filter, ItemFile, ItemForm, ItemState, RetentionLeaves,
+    RetentionStart,
 };
 use skyhaul_dispatch::{
     DeliveryFailure, DeliveryInput, DeliveryOrder, DeliveryRules, DeliveryState, FailureKind,
@@ -48,6 +50,11 @@ fn item(number: u32) -> Item {
         state: if number.is_multiple_of(7) { ItemState::Removed } else { ItemState::Present },
         files: vec![file("PDS", false), file("CR", true)],
     }
+}
+
+/// One whose files are there.
+fn present(number: u32) -> Item {
+    Item { state: ItemState::Present, ..item(number) }
 }
 
 fn offer(destination: &str) -> DeliveryOffer {
@@ -120,7 +127,7 @@ fn what_became_of_a_delivery_is_read_back() {
     assert_eq!(whats, ["sending", "waiting", "sending", "placed", "placed", "accepted"]);
     // Sent again, it has another number.
     delivery.handle(at(4), DeliveryInput::Ordered(DeliveryOrder::Again), &rules);
-    assert_eq!(catalogue.renew(id, delivery).unwrap(), 2);
+    assert_eq!(catalogue.renew(id, delivery).unwrap(), Some(2));
     let counts = reader.counts().unwrap();
     assert_eq!((counts.len(), counts[0].state, counts[0].count), (1, DeliveryState::Waiting, 1));
 }
@@ -129,7 +136,7 @@ fn what_became_of_a_delivery_is_read_back() {
 fn deliveries_are_listed_by_destination_state_and_item() {
     let (_folder, catalogue) = fresh();
     for number in 0..20 {
-        catalogue.publish(item(number), vec![offer("a"), offer("b")], at(1)).unwrap();
+        catalogue.publish(present(number), vec![offer("a"), offer("b")], at(1)).unwrap();
     }
     let reader = catalogue.reader().unwrap();
     let ids = |query: DeliveryQuery| -> Vec<u64> {
@@ -179,7 +186,7 @@ fn several_threads_write_in_few_transactions() {
             scope.spawn(move || {
                 for number in 0..25 {
                     let offers = vec![offer(&format!("d{thread}"))];
-                    catalogue.publish(item(thread * 100 + number), offers, at(1)).unwrap();
+                    catalogue.publish(present(thread * 100 + number), offers, at(1)).unwrap();
                 }
             });
         }
@@ -216,7 +223,7 @@ fn a_full_disk_refuses_what_it_has_no_room_for_and_nothing_else() {
     catalogue.write(|connection| connection.pragma_update(None, "max_page_count", 60)).unwrap();
     let mut published = 0;
     let error = loop {
-        match catalogue.publish(item(1_000 + published), vec![offer("a")], at(1)) {
+        match catalogue.publish(present(1_000 + published), vec![offer("a")], at(1)) {
             Ok(_) => published += 1,
             Err(error) => break error,
         }
@@ -225,7 +232,7 @@ fn a_full_disk_refuses_what_it_has_no_room_for_and_nothing_else() {
     let reader = catalogue.reader().unwrap();
     assert_eq!(reader.open_deliveries("a").unwrap().len() as u32, published);
     catalogue.write(|connection| connection.pragma_update(None, "max_page_count", 6_000)).unwrap();
-    catalogue.publish(item(9_999), vec![offer("a")], at(1)).unwrap();
+    catalogue.publish(present(9_999), vec![offer("a")], at(1)).unwrap();
 }
 
 #[test]
@@ -519,4 +526,71 @@ fn a_subscription_gets_the_versions_that_it_wants_also_of_what_was_published_bef
     }
     catalogue.save(late[0].id, delivery).unwrap();
     assert_eq!(reader.late_deliveries("a", at(23), 9).unwrap().len(), 4);
+}
+
+#[test]
+fn candidates_are_those_of_a_rule_and_of_no_earlier_one_oldest_first_in_pages() {
+    let (_folder, catalogue) = fresh();
+    (0..40).for_each(|number| drop(catalogue.publish(item(number), Vec::new(), at(1)).unwrap()));
+    let reader = catalogue.reader().unwrap();
+    let [first, second] =
+        ["mission = 'aqua'", "size > 9"].map(|text| text.parse::<Filter>().unwrap());
+    let before = [Some(first.clone())];
+    for from in RetentionStart::ALL {
+        let scope = RetentionScope { before: &before, own: Some(&second), from };
+        let figures = reader.archive().figures(scope, at(1)).unwrap();
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = reader.archive().candidates(scope, after, 3).unwrap();
+            after = page.last().map(|last| CandidatePlace { at: last.at, id: last.row.id });
+            found.extend(page);
+            if found.len() as u64 >= figures.items || after.is_none() {
+                break;
+            }
+        }
+        let takes = |item: &Item| {
+            item.state == ItemState::Present && second.takes(item) && !first.takes(item)
+        };
+        let expected = (0..40).map(item).filter(|item| takes(item)).count();
+        assert_eq!((found.len(), figures.items), (expected, expected as u64));
+        assert!(found.is_sorted_by_key(|candidate| (candidate.at, candidate.row.id)));
+        let bytes: u64 = found.iter().map(|candidate| candidate.row.item.size()).sum();
+        assert!(found.iter().all(|one| takes(&one.row.item)) && bytes == figures.bytes);
+    }
+}
+
+#[test]
+fn what_a_delivery_needs_or_an_operator_holds_cannot_be_marked_and_what_left_is_not_sent() {
+    let (_folder, catalogue) = fresh();
+    let published = catalogue.publish(present(1), vec![offer("a")], at(1)).unwrap();
+    let (item, delivery) = (published.item, published.deliveries[0].1);
+    let archive = catalogue.archive();
+    let removal = || {
+        let reason = "old".to_owned();
+        vec![ItemRemoval { item, leaves: RetentionLeaves::Record, reason }]
+    };
+    assert!(archive.mark(removal(), at(2)).unwrap().is_empty(), "a delivery needs it");
+    let standing = catalogue.reader().unwrap().archive().standing(item).unwrap();
+    assert_eq!((standing.pending.unwrap().id, standing.copies), (delivery, 0));
+    let mut state = catalogue.reader().unwrap().delivery(delivery).unwrap().unwrap().delivery;
+    for input in
+        [DeliveryInput::Begin, DeliveryInput::Placed(Proof::Written), DeliveryInput::Recorded]
+    {
+        state.handle(at(3), input, &DeliveryRules::default());
+    }
+    catalogue.save(delivery, state.clone()).unwrap();
+    let standing = catalogue.reader().unwrap().archive().standing(item).unwrap();
+    assert_eq!((standing.pending, standing.copies), (None, 1));
+    assert!(archive.hold(item, HoldOrder::Hold("study".to_owned()), at(4)).unwrap());
+    assert!(archive.mark(removal(), at(5)).unwrap().is_empty(), "it is held");
+    assert!(archive.hold(item, HoldOrder::Release, at(6)).unwrap());
+    assert_eq!(archive.mark(removal(), at(7)).unwrap(), [item]);
+    assert_eq!(catalogue.renew(delivery, state).unwrap(), None, "its files leave");
+    let begun = catalogue.offer(vec![(item, vec![offer("b")])], at(8)).unwrap();
+    assert!(begun.is_empty());
+    archive.settle(vec![item]).unwrap();
+    archive.placed("v-1", "/media/a", vec![item], at(9)).unwrap();
+    assert_eq!(catalogue.reader().unwrap().archive().volumes_of(item).unwrap(), ["v-1"]);
+    assert!(archive.restored(item, "v-1", at(10)).unwrap());
+    assert_eq!(catalogue.reader().unwrap().archive().standing(item).unwrap().copies, 2);
 }

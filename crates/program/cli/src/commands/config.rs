@@ -3,6 +3,7 @@
 mod doubts;
 mod explain;
 mod guests;
+mod retention;
 mod words;
 
 use doubts::doubts;
@@ -357,8 +358,8 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         product,
         expedited,
         outlets,
-        retention: _,
         budget,
+        retention,
         live,
         session,
         class: _,
@@ -396,6 +397,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     }
     write_outlets(outlets, out)?;
     budget.iter().try_for_each(|budget| write_budget(budget, out))?;
+    retention.iter().try_for_each(|entry| retention::write(entry, out))?;
     live.iter().try_for_each(|live| write_live(live, out))?;
     writeln!(
         out,

@@ -16,6 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// as it can tell.
 pub fn ordered_only(tables: &str) -> Site {
     let mut site = Site::with(tables);
+    restart_ordered_only(&mut site);
+    site
+}
+
+/// Kills the node, and starts it so again.
+fn restart_ordered_only(site: &mut Site) {
     site.kill_centre();
     let catalogue = Catalogue::open(&site.folder().join("state/catalogue.db")).unwrap();
     catalogue.archive().looked(Utc::from_micros(1_758_000_000_000_000)).unwrap();
@@ -23,9 +29,9 @@ pub fn ordered_only(tables: &str) -> Site {
     site.start_centre();
     site.centre_until(|status| {
         let alarms = status["alarms"].as_array()?;
-        alarms.iter().any(|alarm| alarm.as_str().unwrap().contains("are not removed")).then_some(())
+        let is_it = |alarm: &Value| alarm.as_str().is_some_and(|it| it.contains("are not removed"));
+        alarms.iter().any(is_it).then_some(())
     });
-    site
 }
 
 /// What is due, by name: why it stays, or nothing.
@@ -134,7 +140,7 @@ fn a_clock_that_is_a_year_ahead_removes_nothing_until_an_operator_confirms_it() 
 
 #[test]
 fn a_kill_while_products_leave_parts_no_file_from_its_row() {
-    let mut site = Site::with("[[retention]]\nkeep = \"1 d\"\n");
+    let mut site = ordered_only("[[retention]]\nkeep = \"1 d\"\n");
     let count = 600;
     publish(&site, 0..count, 1);
     let there = |site: &Site| files(&site.folder().join("products")).len();
@@ -143,21 +149,12 @@ fn a_kill_while_products_leave_parts_no_file_from_its_row() {
         let evict = Running::start(&order, site.folder());
         let most = 2 * count as usize - part * 200;
         until(|| (there(&site) <= most).then_some(()), || there(&site).to_string());
-        site.kill_centre();
+        // The first look finishes what was marked before the kill, and removes nothing else.
+        restart_ordered_only(&mut site);
         drop(evict);
-        site.start_centre();
-        // What was marked is finished by the first look.
-        until(
-            || {
-                let order = ["archive", "list", "--filter", "state = 'removing'", "--json"];
-                let list = run(&[&order[..], &["--config", "centre.toml"]].concat(), site.folder());
-                let page: Value = serde_json::from_slice(&list.stdout).ok()?;
-                page["items"].as_array()?.is_empty().then_some(())
-            },
-            || there(&site).to_string(),
-        );
         let (told, found) = agreement(&site);
-        assert!(told == found, "after kill {part}: {:?}", told.symmetric_difference(&found));
+        let differ: Vec<&String> = told.symmetric_difference(&found).take(5).collect();
+        assert!(differ.is_empty(), "after kill {part}: {differ:?}");
     }
     said(&site, &["evict"]);
     assert_eq!(there(&site), 0);

@@ -154,8 +154,8 @@ fn volumes_are_bounded_bags_that_the_catalogue_knows_and_products_come_back_from
     }
     if let Some(python) = python() {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/bag.py");
-        let mut read = Command::new(python);
-        let read = read.arg(script).args(&folders).stdin(Stdio::null()).output().unwrap();
+        let mut reader = Command::new(python);
+        let read = reader.arg(script).args(&folders).stdin(Stdio::null()).output().unwrap();
         assert!(read.status.success(), "{}", text(&read.stderr));
         assert_eq!(text(&read.stdout).lines().count(), 3);
     }

@@ -1,6 +1,6 @@
 //! The copies of a product elsewhere: destinations that have it, and volumes.
 
-use super::shelf::{FileVerdict, Pace, Shelf, compare, compare_bytes, failed};
+use super::shelf::{FileVerdict, ReadPace, Shelf, compare, compare_bytes, failed};
 use skyhaul_catalogue::ItemFile;
 use skyhaul_catalogue_io::{DeliveryQuery, ItemRow};
 use skyhaul_config::{OutletPlace, ProductDestination};
@@ -75,7 +75,7 @@ impl ProductCopy {
         &self,
         shelf: &Shelf,
         file: &ItemFile,
-        pace: &mut Pace,
+        pace: &mut ReadPace,
         to: &mut dyn Write,
     ) -> FileVerdict {
         let (name, into) = match self {

@@ -42,7 +42,7 @@ pub enum FileVerdict {
 }
 
 /// Reads no faster than a rate.
-pub struct Pace {
+pub struct ReadPace {
     rate: Option<Rate>,
     clock: skyhaul_net::Clock,
     began: Instant,
@@ -129,7 +129,7 @@ pub fn failed(error: CatalogueError) -> Failure {
     Failure::from_sentence(Exit::Environment, &error.to_string())
 }
 
-impl Pace {
+impl ReadPace {
     /// No faster than `rate`.
     pub fn new(rate: Option<Rate>) -> Self {
         let clock = skyhaul_net::Clock::start();
@@ -156,7 +156,12 @@ impl Pace {
 }
 
 /// Compares a file with what was published, and copies it meanwhile.
-pub fn compare(path: &Path, file: &ItemFile, pace: &mut Pace, to: &mut dyn Write) -> FileVerdict {
+pub fn compare(
+    path: &Path,
+    file: &ItemFile,
+    pace: &mut ReadPace,
+    to: &mut dyn Write,
+) -> FileVerdict {
     let source = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return FileVerdict::Absent,
         Err(error) => return FileVerdict::Unreadable(error.to_string()),
@@ -169,7 +174,7 @@ pub fn compare(path: &Path, file: &ItemFile, pace: &mut Pace, to: &mut dyn Write
 pub fn compare_bytes(
     mut source: impl Read,
     file: &ItemFile,
-    pace: &mut Pace,
+    pace: &mut ReadPace,
     to: &mut dyn Write,
 ) -> FileVerdict {
     let (mut hash, mut size, mut buffer) = (Sha256::new(), 0u64, vec![0; CHUNK]);

@@ -2,7 +2,7 @@
 //! brings back what is damaged or lacking from a copy.
 
 use super::copies::ProductCopy;
-use super::shelf::{FileVerdict, Pace, Shelf, compare, filter};
+use super::shelf::{FileVerdict, ReadPace, Shelf, compare, filter};
 use serde::Serialize;
 use skyhaul_catalogue::{ItemFile, ItemState};
 use skyhaul_catalogue_io::ItemRow;
@@ -98,7 +98,7 @@ pub fn verify(command: &Verify, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let shelf = Shelf::open(config)?;
     let taken = filter(command.filter.as_deref())?;
-    let (mut pace, mut found) = (Pace::new(Some(command.rate)), Verification::default());
+    let (mut pace, mut found) = (ReadPace::new(Some(command.rate)), Verification::default());
     shelf.each(taken.as_ref(), |row| {
         found.products += 1;
         let copies = shelf.copies(&row)?;
@@ -216,7 +216,7 @@ fn restored(shelf: &Shelf, row: &ItemRow, from: Option<&Path>) -> Result<Restore
     let mut files = Vec::new();
     for file in &row.item.files {
         let path = shelf.products.join(&file.name);
-        let own = compare(&path, file, &mut Pace::new(None), &mut io::sink());
+        let own = compare(&path, file, &mut ReadPace::new(None), &mut io::sink());
         if own != FileVerdict::Good {
             files.push((file.name.clone(), bring(shelf, &product, file, &copies)?));
         }
@@ -245,7 +245,7 @@ fn bring(
     let mut tried = Vec::new();
     for copy in copies {
         let mut to = File::create(&part).map_err(unwritten)?;
-        let verdict = copy.read(shelf, file, &mut Pace::new(None), &mut to);
+        let verdict = copy.read(shelf, file, &mut ReadPace::new(None), &mut to);
         if verdict == FileVerdict::Good {
             to.sync_all().and_then(|()| fs::rename(&part, &path)).map_err(unwritten)?;
             let folder = File::open(&shelf.products).and_then(|folder| folder.sync_all());

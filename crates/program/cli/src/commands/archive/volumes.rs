@@ -1,7 +1,7 @@
 //! `skyhaul archive write`: products on media, in volumes of a bounded size that are bags
 //! (RFC 8493); and their verification.
 
-use super::shelf::{FileVerdict, Pace, Shelf, compare, compare_bytes, failed, filter, hex};
+use super::shelf::{FileVerdict, ReadPace, Shelf, compare, compare_bytes, failed, filter, hex};
 use sha2::{Digest, Sha256};
 use skyhaul_catalogue::{
     BAG_DECLARATION, BagEntry, BagInfo, ItemFile, bag_manifest, parse_bag_manifest, stac_item,
@@ -72,6 +72,16 @@ const TAG_MANIFEST: &str = "tagmanifest-sha256.txt";
 /// The longest manifest that is read.
 const MANIFEST_MAX: u64 = 512 << 20;
 
+/// Writes volumes one after the other.
+struct VolumeWriter<'a> {
+    command: &'a WriteVolumes,
+    shelf: &'a Shelf,
+    now: Utc,
+    pace: ReadPace,
+    gathered: Gathered,
+    written: Vec<WrittenVolume>,
+}
+
 /// Writes volumes until every product is on one.
 ///
 /// # Errors
@@ -80,116 +90,141 @@ pub fn write(command: &WriteVolumes, out: &mut dyn Write) -> Result<(), Failure>
     let shelf = Shelf::open(&command.config)?;
     let taken = filter(command.filter.as_deref())?;
     // A volume that nobody records would be written again: the node must run.
-    let probe =
-        ArchiveRequest::Placed { volume: String::new(), place: String::new(), items: vec![] };
+    let (volume, place) = (String::new(), String::new());
+    let probe = ArchiveRequest::Placed { volume, place, items: Vec::new() };
     order(&shelf.socket, &StatusRequest::Archive { order: probe })?;
-    let now = skyhaul_net::Clock::start().utc();
-    let (mut pace, mut written) = (Pace::new(Some(command.rate)), Vec::new());
-    let mut gathered = Gathered { rows: Vec::new(), bytes: VOLUME_COST };
-    let mut close = |gathered: &mut Gathered, out: &mut dyn Write| {
-        let full = core::mem::replace(gathered, Gathered { rows: vec![], bytes: VOLUME_COST });
-        if full.rows.is_empty() {
-            return Ok(());
-        }
-        let volume = volume(command, &shelf, &full.rows, now, written.len() + 1, &mut pace)?;
-        if !command.json {
-            let bytes = ByteCount::new(volume.bytes);
-            writeln!(out, "{}: {} products, {bytes}, verified", volume.name, volume.products)?;
-        }
-        written.push(volume);
-        Ok::<(), Failure>(())
+    let mut writer = VolumeWriter {
+        command,
+        shelf: &shelf,
+        now: skyhaul_net::Clock::start().utc(),
+        pace: ReadPace::new(Some(command.rate)),
+        gathered: Gathered::default(),
+        written: Vec::new(),
     };
-    shelf.each(taken.as_ref(), |row| {
-        let places = shelf.catalogue.archive().volumes_of(row.id).map_err(failed)?;
-        if !places.is_empty() && !command.again {
-            return Ok(());
-        }
-        let cost = row.item.size() + FILE_COST * row.item.files.len() as u64;
-        if VOLUME_COST + cost > command.volume_size.as_u64() {
-            let (name, size) = (row.item.versioned_id(), ByteCount::new(cost));
-            let what =
-                format!("{name} needs {size}, more than a volume of {}", command.volume_size);
-            return Err(Failure::new(Exit::Usage, &what, "give a larger --volume-size"));
-        }
-        if gathered.bytes + cost > command.volume_size.as_u64() {
-            close(&mut gathered, out)?;
-        }
-        gathered.bytes += cost;
-        gathered.rows.push(row);
-        Ok(())
-    })?;
-    close(&mut gathered, out)?;
+    shelf.each(taken.as_ref(), |row| writer.take(row, out))?;
+    writer.close(out)?;
     if command.json {
-        let line = serde_json::to_string(&written).expect("it has text keys only");
+        let line = serde_json::to_string(&writer.written).expect("it has text keys only");
         writeln!(out, "{line}")?;
-    } else if written.is_empty() {
+    } else if writer.written.is_empty() {
         writeln!(out, "every product is on a volume")?;
     }
     Ok(())
 }
 
-fn volume(
-    command: &WriteVolumes,
-    shelf: &Shelf,
-    rows: &[ItemRow],
-    now: Utc,
-    number: usize,
-    pace: &mut Pace,
-) -> Result<WrittenVolume, Failure> {
-    let node = shelf.centre.node.name.to_string();
-    let time: String =
-        now.to_string().chars().filter(char::is_ascii_alphanumeric).take(15).collect();
-    let name = format!("{node}-{time}Z-{number:03}");
-    let (part, whole) = (command.to.join(format!(".{name}.part")), command.to.join(&name));
-    let refused = |error: io::Error| {
-        let help = "free space there, or give this user write permission";
-        Failure::io("a volume cannot be written", &whole.display().to_string(), help, error)
-    };
-    if part.exists() {
-        fs::remove_dir_all(&part).map_err(refused)?;
-    }
-    fs::create_dir_all(part.join("data")).map_err(refused)?;
-    let mut entries = Vec::new();
-    let mut octets = 0;
-    for row in rows {
-        for file in &row.item.files {
-            let to = part.join("data").join(&file.name);
-            let mut copy = File::create(to).map_err(refused)?;
-            let verdict = compare(&shelf.products.join(&file.name), file, pace, &mut copy);
-            if verdict != FileVerdict::Good {
-                let what = format!("{}: {} {verdict}", row.item.versioned_id(), file.name);
-                let help = "`skyhaul archive restore` brings it back; then write the volume again";
-                return Err(Failure::new(Exit::Result, &what, help));
-            }
-            copy.sync_all().map_err(refused)?;
-            octets += file.size;
-            entries.push(BagEntry { sha256: file.sha256, path: format!("data/{}", file.name) });
+impl VolumeWriter<'_> {
+    /// Takes a product: into the volume that is gathered, or into the next one.
+    fn take(&mut self, row: ItemRow, out: &mut dyn Write) -> Result<(), Failure> {
+        let places = self.shelf.catalogue.archive().volumes_of(row.id).map_err(failed)?;
+        if !places.is_empty() && !self.command.again {
+            return Ok(());
         }
+        let most = self.command.volume_size;
+        let cost = row.item.size() + FILE_COST * row.item.files.len() as u64;
+        if VOLUME_COST + cost > most.as_u64() {
+            let (name, size) = (row.item.versioned_id(), ByteCount::new(VOLUME_COST + cost));
+            let what = format!("{name} needs {size}, more than a volume of {most}");
+            return Err(Failure::new(Exit::Usage, &what, "give a larger --volume-size"));
+        }
+        if VOLUME_COST + self.gathered.bytes + cost > most.as_u64() {
+            self.close(out)?;
+        }
+        self.gathered.bytes += cost;
+        self.gathered.rows.push(row);
+        Ok(())
     }
-    let items: String =
-        rows.iter().map(|row| format!("{}\n", stac_item(&row.item, str::to_owned))).collect();
-    entries.push(tag(&part, ITEMS, &items).map_err(refused)?);
-    octets += items.len() as u64;
-    let info = BagInfo { name: name.clone(), node, made: now, octets, files: entries.len() as u64 };
-    let tags = [
-        ("bagit.txt", BAG_DECLARATION.to_owned()),
-        ("bag-info.txt", info.text()),
-        (MANIFEST, bag_manifest(&entries)),
-    ];
-    let tags: Result<Vec<BagEntry>, io::Error> =
-        tags.iter().map(|(name, text)| tag(&part, name, text)).collect();
-    tag(&part, TAG_MANIFEST, &bag_manifest(&tags.map_err(refused)?)).map_err(refused)?;
-    let damaged = check(&part)?;
-    if let Some(first) = damaged.first() {
-        let what = format!("the medium gave back other bytes: {first}");
-        let failure = Failure::new(Exit::Environment, &what, "use another medium");
-        return Err(failure.at(&part.display().to_string()));
+
+    /// Writes what is gathered as a volume.
+    fn close(&mut self, out: &mut dyn Write) -> Result<(), Failure> {
+        let Gathered { rows, .. } = core::mem::take(&mut self.gathered);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let volume = self.volume(&rows)?;
+        if !self.command.json {
+            let bytes = ByteCount::new(volume.bytes);
+            writeln!(out, "{}: {} products, {bytes}, verified", volume.name, volume.products)?;
+        }
+        self.written.push(volume);
+        Ok(())
     }
-    let kept = fs::rename(&part, &whole).and_then(|()| File::open(&command.to)?.sync_all());
-    kept.map_err(refused)?;
-    record(shelf, &name, &whole, rows)?;
-    let bytes = bytes_of(&whole).map_err(refused)?;
-    Ok(WrittenVolume { name, products: rows.len(), bytes })
+
+    fn volume(&mut self, rows: &[ItemRow]) -> Result<WrittenVolume, Failure> {
+        let (node, number) = (&self.shelf.centre.node.name, self.written.len() + 1);
+        let time = self.now.to_string();
+        let time: String = time.chars().filter(char::is_ascii_alphanumeric).take(15).collect();
+        let name = format!("{node}-{time}Z-{number:03}");
+        let to = &self.command.to;
+        let (part, whole) = (to.join(format!(".{name}.part")), to.join(&name));
+        let refused = |error: io::Error| refused(&whole, error);
+        if part.exists() {
+            fs::remove_dir_all(&part).map_err(refused)?;
+        }
+        fs::create_dir_all(part.join("data")).map_err(refused)?;
+        let entries = self.payload(&part, rows)?;
+        self.describe(&part, &name, entries).map_err(refused)?;
+        if let Some(first) = check(&part)?.first() {
+            let what = format!("the medium gave back other bytes: {first}");
+            let failure = Failure::new(Exit::Environment, &what, "use another medium");
+            return Err(failure.at(&part.display().to_string()));
+        }
+        let kept = fs::rename(&part, &whole).and_then(|()| File::open(to)?.sync_all());
+        kept.map_err(refused)?;
+        record(self.shelf, &name, &whole, rows)?;
+        let bytes = bytes_of(&whole).map_err(refused)?;
+        Ok(WrittenVolume { name, products: rows.len(), bytes })
+    }
+
+    /// Copies the files of products into a bag, and their items.
+    fn payload(&mut self, bag: &Path, rows: &[ItemRow]) -> Result<Vec<BagEntry>, Failure> {
+        let refused = |error: io::Error| refused(bag, error);
+        let mut entries = Vec::new();
+        for row in rows {
+            for file in &row.item.files {
+                let mut copy = File::create(bag.join("data").join(&file.name)).map_err(refused)?;
+                let from = self.shelf.products.join(&file.name);
+                let verdict = compare(&from, file, &mut self.pace, &mut copy);
+                if verdict != FileVerdict::Good {
+                    let what = format!("{}: {} {verdict}", row.item.versioned_id(), file.name);
+                    let help = "`skyhaul archive restore` brings it back; then write again";
+                    return Err(Failure::new(Exit::Result, &what, help));
+                }
+                copy.sync_all().map_err(refused)?;
+                let path = format!("data/{}", file.name);
+                entries.push(BagEntry { sha256: file.sha256, path });
+            }
+        }
+        let items: String =
+            rows.iter().map(|row| format!("{}\n", stac_item(&row.item, str::to_owned))).collect();
+        entries.push(tag(bag, ITEMS, &items).map_err(refused)?);
+        Ok(entries)
+    }
+
+    /// Writes the tag files of a bag.
+    fn describe(&self, bag: &Path, name: &str, entries: Vec<BagEntry>) -> io::Result<()> {
+        let info = BagInfo {
+            name: name.to_owned(),
+            node: self.shelf.centre.node.name.to_string(),
+            made: self.now,
+            octets: bytes_of(&bag.join("data"))?,
+            files: entries.len() as u64,
+        };
+        let tags = [
+            tag(bag, "bagit.txt", BAG_DECLARATION)?,
+            tag(bag, "bag-info.txt", &info.text())?,
+            tag(bag, MANIFEST, &bag_manifest(&entries))?,
+        ];
+        tag(bag, TAG_MANIFEST, &bag_manifest(&tags))?;
+        for folder in [bag.join("data"), bag.to_owned()] {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+fn refused(place: &Path, error: io::Error) -> Failure {
+    let help = "free space there, or give this user write permission";
+    Failure::io("a volume cannot be written", &place.display().to_string(), help, error)
 }
 
 /// Has the node record which products are on a volume.
@@ -262,7 +297,7 @@ fn check(bag: &Path) -> Result<Vec<String>, Failure> {
                 Ok(opened) => {
                     // From the medium, where the system lets go what it remembers.
                     let _ = rustix::fs::fadvise(&opened, 0, None, rustix::fs::Advice::DontNeed);
-                    compare_bytes(opened, &file, &mut Pace::new(None), &mut io::sink())
+                    compare_bytes(opened, &file, &mut ReadPace::new(None), &mut io::sink())
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => FileVerdict::Absent,
                 Err(error) => FileVerdict::Unreadable(error.to_string()),

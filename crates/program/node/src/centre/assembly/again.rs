@@ -115,7 +115,8 @@ impl AgainThread {
                     reason: Some(reason),
                     ..ReprocessedProduct::default()
                 };
-                self.shared.journal().drop_again(job).map_err(|error| error.to_string())?;
+                let none = BTreeMap::new();
+                self.shared.journal().done(job, none).map_err(|error| error.to_string())?;
                 self.shared.hold_contacts();
                 self.shared.deliveries().archive().again.add(order.order, outcome);
                 Ok(())

@@ -1,6 +1,6 @@
 //! Carries out one job: reads its contacts from the store, and publishes the planned products.
 
-use super::again;
+use super::again::staging;
 use super::fill::weave;
 use super::forms::{AssemblyJob, ProductTarget, VersionPlan};
 use super::join::{self, JoinedContact};
@@ -74,7 +74,7 @@ pub fn run(
     let refused = |error: String| Undone::Refused(format!("{}: {error}", dir.display()));
     let dir = &match plan.again {
         // They are compared with the version before, and published where they differ.
-        Some(_) => again::staging(dir).map_err(|error| refused(error.to_string()))?,
+        Some(_) => staging(dir).map_err(|error| refused(error.to_string()))?,
         None => dir.clone(),
     };
     let files = ProductFiles::new(dir, WORK).map_err(|error| refused(error.to_string()))?;

@@ -402,20 +402,6 @@ impl AssemblyJournal {
         Ok(count)
     }
 
-    /// How many jobs of an order wait or are under way.
-    pub fn waiting_again(&self, order: u64) -> usize {
-        let of = |work: &&Work| work.job.again.as_ref().is_some_and(|again| again.order == order);
-        self.work.values().filter(of).count()
-    }
-
-    /// An order ended without products: their data is gone, or nothing differs.
-    ///
-    /// # Errors
-    /// The disk refuses: the caller tries again.
-    pub fn drop_again(&mut self, job: &AssemblyJob) -> Result<(), LedgerError> {
-        self.settle(AssemblyJob { plan: None, again: None, ..job.clone() })
-    }
-
     /// The contacts whose data jobs still need.
     pub fn held(&self) -> BTreeSet<ContactKey> {
         let going = self.work.values().filter(|work| {

@@ -1,7 +1,7 @@
 //! Contacts in the store, by the same rules.
 
 use super::desk::ArchiveRules;
-use super::look::{Judged, Look, LookForm, figures_of};
+use super::look::{Judged, LookForm, RetentionLook, figures_of};
 use super::removal::RemovalError;
 use skyhaul_catalogue::{
     CopyRule, Item, ItemForm, ItemState, RetentionLeaves, RetentionObstacle, RetentionRule,
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// The disk refuses.
-pub fn look(look: &mut Look<'_>, rules: &ArchiveRules) -> Result<(), RemovalError> {
+pub fn look(look: &mut RetentionLook<'_>, rules: &ArchiveRules) -> Result<(), RemovalError> {
     let kept: Vec<KeptContact> = look.shared.store().kept().all().collect();
     let (items, held) = {
         let journal = look.shared.journal();

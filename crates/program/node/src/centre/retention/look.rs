@@ -25,7 +25,7 @@ pub enum LookForm {
 }
 
 /// A look under way.
-pub struct Look<'a> {
+pub struct RetentionLook<'a> {
     pub shared: &'a CentreShared,
     reader: CatalogueReader,
     pub form: LookForm,
@@ -58,7 +58,7 @@ const ORDERED_MAX: u64 = 5_000;
 /// Rows that an answer has.
 const SHOWN: usize = 10_000;
 
-impl<'a> Look<'a> {
+impl<'a> RetentionLook<'a> {
     /// That begins now, and goes on from what was found.
     pub const fn new(
         shared: &'a CentreShared,

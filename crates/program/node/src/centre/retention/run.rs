@@ -2,7 +2,7 @@
 
 use super::contacts;
 use super::desk::RetentionWork;
-use super::look::{Look, LookForm};
+use super::look::{LookForm, RetentionLook};
 use super::removal::{self, RemovalError};
 use crate::centre::shared::CentreShared;
 use crate::status::ArchiveEviction;
@@ -44,7 +44,7 @@ pub fn run(shared: &CentreShared, form: LookForm) -> Result<ArchiveEviction, Rem
     }
     work.shares.resize(rules.rules.len(), RetentionShare::default());
     let filters: Vec<Option<Filter>> = rules.rules.iter().map(|rule| rule.filter.clone()).collect();
-    let mut look = Look::new(shared, reader, form, found, shared.utc());
+    let mut look = RetentionLook::new(shared, reader, form, found, shared.utc());
     let mut beyond = None;
     for (place, rule) in rules.rules.iter().enumerate() {
         if rule.is_for_contacts() || shared.shutdown.is_requested() {

@@ -28,7 +28,7 @@ pub fn answer(shared: &CentreShared, request: StatusRequest) -> StatusReply {
         ReprocessRequest::Look { order } => Ok(ReprocessReport {
             order,
             jobs: Vec::new(),
-            waiting: shared.journal().waiting_again(order),
+            waiting: waiting(shared, order),
             products: shared.deliveries().archive().again.of(order),
         }),
     };
@@ -100,4 +100,10 @@ fn told(shared: &CentreShared, job: &AssemblyJob) -> ReprocessJob {
         products: job.versions.keys().cloned().collect(),
         gone: gone.map(|(station, flow)| format!("{station}-{flow}")).collect(),
     }
+}
+
+/// How many jobs of an order wait or are under way.
+fn waiting(shared: &CentreShared, order: u64) -> usize {
+    let is_its = |job: &AssemblyJob| job.again.as_ref().is_some_and(|again| again.order == order);
+    shared.journal().standing().filter(|standing| is_its(&standing.job)).count()
 }
