@@ -219,7 +219,7 @@ fn a_version_that_is_ordered_is_made_without_a_change_and_has_the_same_packets()
     let product = &products[0];
     assert!(product.is_published());
     assert_eq!(packet_file(product, &files), packet_file(&first, &before));
-    let replaces = product.sidecar.product.replaces.clone().unwrap();
+    let replaces = product.sidecar.product.replaces.as_ref().unwrap();
     assert_eq!((product.sidecar.product.version, replaces.version), (2, 1));
     assert_eq!((replaces.added, replaces.improved), (0, 0));
 }
