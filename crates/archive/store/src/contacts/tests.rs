@@ -318,7 +318,7 @@ fn a_store_that_open_contacts_fill_says_so_and_goes_on_once_it_may_be_larger() {
     assert_eq!((jam.contacts, jam.max_size), (1, config().max_size));
     let told = jam.to_string();
     assert!(told.contains("contacts that have not ended") && told.contains("raise max_size"));
-    store.set_limits(ByteCount::kib(200), config().retention);
+    store.set_max_size(ByteCount::kib(200));
     assert_eq!(StoreJam::of(&store, needed), None);
     put(&mut store, 2, seq).unwrap();
 }
