@@ -35,7 +35,7 @@ fn template(command: &Command) -> String {
 }
 
 /// A test holds that each command is in exactly one group.
-const GROUPS: [Group; 7] = [
+const GROUPS: [Group; 9] = [
     Group { task: "Move data", commands: &["cp", "sync", "files", "forward", "stream", "one-way"] },
     Group {
         task: "Capture and decode",
@@ -43,19 +43,11 @@ const GROUPS: [Group; 7] = [
     },
     Group { task: "Know far nodes", commands: &["pair", "node"] },
     Group { task: "Run a node", commands: &["run", "keygen", "config", "serve"] },
+    Group { task: "Look at a node", commands: &["status", "gaps", "path", "report"] },
+    Group { task: "Keep products", commands: &["catalogue", "archive", "reprocess"] },
     Group {
-        task: "Look at a node",
-        commands: &[
-            "status",
-            "gaps",
-            "path",
-            "catalogue",
-            "deliveries",
-            "destination",
-            "subscription",
-            "report",
-            "pdr",
-        ],
+        task: "Deliver products",
+        commands: &["deliveries", "destination", "subscription", "pdr"],
     },
     Group { task: "Measure a line", commands: &["probe", "perf", "why", "tune"] },
     Group { task: "Simulate", commands: &["demo", "lab", "emulate"] },

@@ -44,7 +44,8 @@ impl SftpServer {
     pub fn start(root: &Path) -> Result<FoundServer, Failure> {
         let absent = |what: &str| {
             Ok(Err(format!(
-                "no SFTP server: {what}; install openssh-server (`scripts/setup demo` does) to see it"
+                "no SFTP server: {what}; `scripts/setup demo` installs it, as the package \
+                 openssh-server"
             )))
         };
         if !Path::new(SSHD).exists() {
