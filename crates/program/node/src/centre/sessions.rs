@@ -25,10 +25,13 @@ use reading::ContactBlocks;
 use skyhaul_net::Clock;
 use skyhaul_serve::ContactSession;
 use skyhaul_serve_io::SessionBoard;
+use skyhaul_store::KeptContact;
 use skyhaul_units::{Duration, Instant, Utc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
+use std::{fs, io};
 use times::SessionTimes;
 
 /// The folder in the state folder.
@@ -39,6 +42,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_secs(10);
 /// Contacts that are offered at a time; the oldest go first beyond that. A week has a few hundred.
 const SESSIONS_MAX: usize = 4_096;
+/// So much later than its end a contact may be seen as finished.
+const FINISHED_LATE: Duration = Duration::from_secs(5);
 /// Blocks of one contact before the next has its turn.
 const TURN: usize = 64;
 const STUCK: &str = "contacts cannot be offered by CADIP, retrying";
@@ -55,6 +60,9 @@ pub struct SessionWriter {
     going: BTreeMap<StoredContact, CutContact>,
     /// Contacts that have ended.
     over: Vec<KeptSession>,
+    /// Contacts that the store finished from then on are offered too: one may come in whole between
+    /// two looks.
+    from: Utc,
     next_number: u64,
     /// When files that go are looked for next.
     look: Instant,
@@ -75,17 +83,23 @@ impl SessionWriter {
     ) -> Result<Self, Fault> {
         let folder = state.join(FOLDER);
         services::make_folder(&folder)?;
-        let kept = kept::load(&folder).map_err(|error| {
+        let failed = |error: io::Error| {
             let help = "repair the disk or the permissions, then start the node again";
             Fault::environment(error.to_string(), folder.display(), help)
-        })?;
+        };
+        let kept = kept::load(&folder).map_err(failed)?;
         let next_number = kept.iter().map(|kept| kept.session.number + 1).max().unwrap_or(1);
         let times = |kept: &KeptSession| {
             let files = kept.session.files.iter().map(|file| file.published);
             files.chain([kept.session.published]).max()
         };
-        let last = kept.iter().filter_map(times).max().unwrap_or(Utc::from_micros(0));
-        let times = SessionTimes::new(clock, last);
+        let last = kept.iter().filter_map(times).max();
+        // Where nothing was offered yet, the folder is as it was made.
+        let from = match last {
+            Some(last) => last,
+            None => modified(&folder).map_err(failed)?,
+        };
+        let times = SessionTimes::new(clock, last.unwrap_or(Utc::from_micros(0)));
         let (mut going, mut over) = (BTreeMap::new(), Vec::new());
         for mut kept in kept {
             if kept.session.is_over() {
@@ -107,6 +121,7 @@ impl SessionWriter {
             board,
             going,
             over,
+            from,
             next_number,
             look,
             again_at,
@@ -144,17 +159,14 @@ impl SessionWriter {
 
     /// Gives each contact a turn. Returns whether any has more to do.
     fn turn(&mut self) -> Result<bool, String> {
-        let open = StoredContact::open_in(&self.shared.store());
-        for contact in open {
-            let is_known = self.going.contains_key(&contact)
-                || self.over.iter().any(|kept| kept.contact == contact);
-            if !is_known {
-                let number = self.next_number;
-                self.next_number += 1;
-                let cut = CutContact::new(contact.clone(), number, self.folder.clone());
-                self.going.insert(contact, cut);
-            }
+        let looked = self.times.utc();
+        for contact in self.unknown() {
+            let number = self.next_number;
+            self.next_number += 1;
+            let cut = CutContact::new(contact.clone(), number, self.folder.clone());
+            self.going.insert(contact, cut);
         }
+        self.from = looked - FINISHED_LATE;
         let (mut more, mut news) = (false, false);
         let contacts: Vec<StoredContact> = self.going.keys().cloned().collect();
         for contact in contacts {
@@ -182,6 +194,18 @@ impl SessionWriter {
             self.show();
         }
         Ok(more)
+    }
+
+    /// The contacts in the store that are to be offered, and are not yet.
+    fn unknown(&self) -> BTreeSet<StoredContact> {
+        let mut found = StoredContact::open_in(&self.shared.store());
+        let of = |kept: KeptContact| StoredContact { space: kept.station, flow: kept.flow };
+        found.extend(
+            self.shared.store().kept().all().filter(|kept| kept.finished >= self.from).map(of),
+        );
+        let over = |contact: &StoredContact| self.over.iter().any(|kept| kept.contact == *contact);
+        found.retain(|contact| !self.going.contains_key(contact) && !over(contact));
+        found
     }
 
     /// Takes some blocks of a contact.
@@ -240,6 +264,13 @@ impl SessionWriter {
             self.show();
         }
     }
+}
+
+/// When the entries of a folder last changed.
+fn modified(folder: &Path) -> io::Result<Utc> {
+    let since = fs::metadata(folder)?.modified()?.duration_since(SystemTime::UNIX_EPOCH);
+    let micros = since.map(|since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+    Ok(Utc::from_micros(micros.unwrap_or(0)))
 }
 
 /// What a turn of a contact brought.
