@@ -5,7 +5,7 @@ use crate::error::CatalogueError;
 use crate::events::EventSubject;
 use crate::reader::CatalogueReader;
 use crate::{events, items, schema, times};
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 use skyhaul_catalogue::{ContactTimes, Item, ItemTimes};
 use skyhaul_dispatch::Delivery;
 use skyhaul_units::Utc;
@@ -272,7 +272,9 @@ fn group_written(
     let count = work.len();
     let error = |error: &rusqlite::Error| CatalogueError::of(path, error);
     let written = (|| {
-        let mut transaction = connection.transaction()?;
+        // Immediate: another program that writes is waited for, not met half-way.
+        let behaviour = TransactionBehavior::Immediate;
+        let mut transaction = connection.transaction_with_behavior(behaviour)?;
         let mut ends = Vec::with_capacity(count);
         for job in work {
             let savepoint = transaction.savepoint()?;

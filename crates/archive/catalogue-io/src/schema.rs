@@ -5,7 +5,7 @@
 //! their meaning.
 
 use crate::error::CatalogueError;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -166,8 +166,7 @@ pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
     let mut connection = Connection::open(path).map_err(error)?;
     connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(error)?;
     // The first reading of the file: what is no database is found here.
-    let found: u32 =
-        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(error)?;
+    let found = version(&connection).map_err(error)?;
     if found > VERSION {
         return Err(CatalogueError::Later { path: path.to_owned(), found, known: VERSION });
     }
@@ -182,8 +181,11 @@ pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
     if found > 0 {
         copy(&connection, &former, path)?;
     }
-    let transaction = connection.transaction().map_err(error)?;
-    for step in &STEPS[found as usize..] {
+    let behaviour = TransactionBehavior::Immediate;
+    let transaction = connection.transaction_with_behavior(behaviour).map_err(error)?;
+    // Another program may have made the tables meanwhile.
+    let found = version(&transaction).map_err(error)?;
+    for step in STEPS.iter().skip(found as usize) {
         transaction.execute_batch(step).map_err(error)?;
     }
     transaction.pragma_update(None, "user_version", VERSION).map_err(error)?;
@@ -191,6 +193,11 @@ pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
     // The former file is not needed any more; if it stays, it harms nothing.
     let _ = fs::remove_file(former);
     Ok(connection)
+}
+
+/// The version of the tables.
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
 /// Copies the whole file beside it. What a start that was killed left there is of the same version:
@@ -225,8 +232,7 @@ fn check(path: &Path, connection: &Connection) -> Result<(), CatalogueError> {
 
 /// Whether the file has the tables of this release: one that is only read is not migrated.
 pub fn check_version(path: &Path, connection: &Connection) -> Result<(), CatalogueError> {
-    let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0));
-    let found: u32 = found.map_err(|error| CatalogueError::of(path, &error))?;
+    let found = version(connection).map_err(|error| CatalogueError::of(path, &error))?;
     let (path, known) = (path.to_owned(), VERSION);
     match found.cmp(&VERSION) {
         core::cmp::Ordering::Less => Err(CatalogueError::Earlier { path, found, known }),

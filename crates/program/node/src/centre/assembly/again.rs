@@ -115,10 +115,10 @@ impl AgainThread {
                     reason: Some(reason),
                     ..ReprocessedProduct::default()
                 };
+                self.shared.deliveries().archive().again.add(order.order, outcome);
                 let none = BTreeMap::new();
                 self.shared.journal().done(job, none).map_err(|error| error.to_string())?;
                 self.shared.hold_contacts();
-                self.shared.deliveries().archive().again.add(order.order, outcome);
                 Ok(())
             }
         }
@@ -158,8 +158,6 @@ impl AgainThread {
         let named =
             |product: &Product| (product.sidecar.product.name.clone(), Version::of(product));
         let versions: BTreeMap<String, Version> = changed.iter().map(named).collect();
-        self.shared.journal().done(job, versions).map_err(|error| error.to_string())?;
-        self.shared.hold_contacts();
         for outcome in outcomes {
             let (name, version) = (&outcome.name, outcome.version);
             match outcome.outcome {
@@ -172,6 +170,8 @@ impl AgainThread {
             }
             self.shared.deliveries().archive().again.add(order, outcome);
         }
+        self.shared.journal().done(job, versions).map_err(|error| error.to_string())?;
+        self.shared.hold_contacts();
         Ok(())
     }
 

@@ -12,9 +12,13 @@ pub struct AgainBoard(Mutex<VecDeque<(u64, ReprocessedProduct)>>);
 const OUTCOMES: usize = 10_000;
 
 impl AgainBoard {
-    /// Adds an outcome of an order.
+    /// Adds an outcome of an order, before its job is done: who sees that no job waits sees all
+    /// outcomes. One of a job that is done once more replaces the former.
     pub fn add(&self, order: u64, outcome: ReprocessedProduct) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(of, former)| {
+            *of != order || (&former.target, &former.name) != (&outcome.target, &outcome.name)
+        });
         while kept.len() >= OUTCOMES {
             kept.pop_front();
         }
