@@ -290,7 +290,7 @@ impl fmt::Display for RetentionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Age { from, at, keep } => {
-                write!(f, "{} at {at}, kept for {}", from.name(), in_units(*keep))
+                write!(f, "{} at {at}, kept for {}", from.name(), keep.in_units())
             }
             Self::Size { have, most } => {
                 write!(f, "the oldest of {have}, which are more than {most}")
@@ -326,17 +326,6 @@ impl fmt::Display for RetentionObstacle {
             Self::Share => f.write_str("more than a day's share would leave"),
         }
     }
-}
-
-/// A span in the largest unit that has it without rest, as files write it.
-pub(crate) fn in_units(span: Duration) -> String {
-    let seconds = span.as_nanos() / 1_000_000_000;
-    for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "min")] {
-        if seconds > 0 && seconds.is_multiple_of(unit) {
-            return format!("{} {name}", seconds / unit);
-        }
-    }
-    span.to_string()
 }
 
 #[cfg(test)]

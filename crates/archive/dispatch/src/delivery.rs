@@ -13,7 +13,7 @@
 
 use crate::disposition::Disposition;
 use crate::failure::{DeliveryFailure, FailureKind};
-use crate::rules::{DeliveryRules, MissingAnswer, in_units};
+use crate::rules::{DeliveryRules, MissingAnswer};
 use crate::{Notice, NoticeContent};
 use serde::{Deserialize, Serialize};
 use skyhaul_units::{Duration, Utc};
@@ -311,7 +311,7 @@ impl Delivery {
         let since = *self.failing_since.get_or_insert(now);
         let is_over = now.since(since) >= rules.retry.span && failure.kind != FailureKind::Full;
         if is_over {
-            let reason = format!("tried for {}: {}", in_units(rules.retry.span), failure.sentence);
+            let reason = format!("tried for {}: {}", rules.retry.span.in_units(), failure.sentence);
             return self.alarm(now, DeliveryState::Failed, reason);
         }
         self.failures = self.failures.saturating_add(1);
@@ -362,7 +362,7 @@ impl Delivery {
         if now < self.since + answer.within {
             return DeliveryOutput::Unfitting;
         }
-        let reason = format!("no notice within {}", in_units(answer.within));
+        let reason = format!("no notice within {}", answer.within.in_units());
         match answer.missing {
             MissingAnswer::Settle => {
                 self.reason = Some(reason);

@@ -104,17 +104,6 @@ impl RetryRules {
     }
 }
 
-/// A span in the largest unit that has it without rest, as files write it.
-pub(crate) fn in_units(span: Duration) -> String {
-    let seconds = span.as_nanos() / 1_000_000_000;
-    for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "min")] {
-        if seconds > 0 && seconds.is_multiple_of(unit) {
-            return format!("{} {name}", seconds / unit);
-        }
-    }
-    span.to_string()
-}
-
 impl Default for DeliveryRules {
     fn default() -> Self {
         Self { retry: RetryRules::default(), answer: None, attempts: 3, patience: Duration::ZERO }

@@ -90,6 +90,17 @@ impl Duration {
     pub fn from_std(duration: core::time::Duration) -> Self {
         Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }
+
+    /// The span in the largest unit that has it without rest, as files write it: `3 d`, `90 min`.
+    pub fn in_units(self) -> String {
+        let seconds = self.as_nanos() / 1_000_000_000;
+        for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "min")] {
+            if seconds > 0 && seconds.is_multiple_of(unit) {
+                return format!("{} {name}", seconds / unit);
+            }
+        }
+        self.to_string()
+    }
 }
 
 impl Add<Duration> for Instant {
