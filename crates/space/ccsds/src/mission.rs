@@ -8,7 +8,6 @@ mod builtin;
 mod code_tables;
 mod consistency;
 mod counters;
-mod form;
 mod lengths;
 mod text;
 

@@ -500,8 +500,15 @@ impl Bench {
     }
 }
 
+/// How many cases are tried: a quarter where not everything is tested (`SKYHAUL_RUNG=all`).
+#[allow(clippy::disallowed_methods, reason = "how much is tested is the caller's choice")]
+fn cases(all: u32) -> ProptestConfig {
+    let is_all = std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all");
+    ProptestConfig::with_cases(if is_all { all } else { all / 4 })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8_000))]
+    #![proptest_config(cases(8_000))]
 
     #[test]
     fn what_was_promised_is_there_once_after_any_sequence(ops in prop::collection::vec(op(),

@@ -254,6 +254,7 @@ const SANS_IO: &[&str] = &[
     "units",
     "coding",
     "ccsds",
+    "mission-form",
     "level0",
     "congestion",
     "transport",
@@ -317,7 +318,8 @@ const UNSAFE: &[&str] = &["coding", "net", "emulator", "hdf5", "capi", "python"]
 const USES: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("coding", &["units"]),
-    ("ccsds", &["units", "coding"]),
+    ("mission-form", &[]),
+    ("ccsds", &["units", "coding", "mission-form"]),
     ("level0", &["units", "coding", "ccsds", "records"]),
     ("hdf5", &["units", "level0"]),
     ("records", &["units", "coding", "ccsds"]),

@@ -98,9 +98,8 @@ fn summary(printed: &str) -> Value {
 }
 
 fn noise(len: usize, seed: u64) -> Vec<u8> {
-    use rand::{RngCore, SeedableRng};
     let mut bytes = vec![0; len];
-    rand_chacha::ChaCha8Rng::seed_from_u64(seed).fill_bytes(&mut bytes);
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
     bytes
 }
 

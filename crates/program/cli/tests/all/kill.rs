@@ -27,7 +27,7 @@ fn two_centres_and_their_station_killed_at_any_moment_each_have_every_frame_once
 }
 
 fn kill_again_and_again(centres: &[&'static str]) {
-    let wanted = number("SKYHAUL_KILLS").unwrap_or(12);
+    let wanted = number("SKYHAUL_KILLS").unwrap_or(8);
     let seed = number("SKYHAUL_SEED").unwrap_or(1);
     println!("seed {seed}");
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -1,9 +1,5 @@
 //! The coding of a mission's TOML.
 
-use super::form::{
-    BasisForm, CodingForm, LdpcCodeForm, LdpcForm, LineCodeForm, ModulationForm, RandomiserForm,
-    ReedSolomonForm, SecondOutputForm,
-};
 use super::text::{MissionError, Reader};
 use super::{Coding, Derandomise};
 use crate::inner::{InnerCode, LineCode};
@@ -11,7 +7,11 @@ use skyhaul_coding::convolutional::{Code, Modulation, Rate, SecondOutput};
 use skyhaul_coding::ldpc;
 use skyhaul_coding::marker::Marker;
 use skyhaul_coding::{Basis, Correction, Parameters, Randomiser, ReedSolomon};
-use toml::Spanned;
+use skyhaul_mission_form::Spanned;
+use skyhaul_mission_form::{
+    BasisForm, CodingForm, LdpcCodeForm, LdpcForm, LineCodeForm, ModulationForm, RandomiserForm,
+    ReedSolomonForm, SecondOutputForm,
+};
 
 /// CCSDS 131.0-B-5 9.3.
 const DEFAULT_MARKER: Marker = Marker::Bits32(0x1ACF_FC1D);

@@ -1,10 +1,10 @@
 //! The keys of a mission whose frames have a length field.
 
-use super::form::{CodingForm, FrameForm};
 use super::text::{MissionError, Reader};
 use super::{Coding, FrameCheck, FrameFormat, FrameKind, FrameLengths};
 use crate::frame::SHORTEST_TRUNCATED;
-use toml::Spanned;
+use skyhaul_mission_form::Spanned;
+use skyhaul_mission_form::{CodingForm, FrameForm};
 
 impl Reader<'_> {
     /// What `variable_length` and `truncated_length` say together.

@@ -1,7 +1,6 @@
 //! Reads a mission from TOML, with all checks.
 
 use super::consistency::{Channels, claims_again, is_shadowed};
-use super::form::{Form, FrameForm, KindForm, ProductForm, TimeCodeForm, TimeForm};
 use super::{
     ApidRange, ChannelRule, Content, Counters, FrameCheck, FrameFormat, FrameKind, FrameLengths,
     Mission, ProductGroup, TimeRule,
@@ -9,7 +8,10 @@ use super::{
 use crate::id::{Scid, Vcid};
 use crate::packet::SpaceHeader;
 use crate::time::TimeCode;
-use toml::Spanned;
+use skyhaul_mission_form::Spanned;
+use skyhaul_mission_form::{
+    ContentForm, Form, FrameForm, KindForm, ProductForm, TimeCodeForm, TimeForm,
+};
 
 /// Why a mission's text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,11 +35,19 @@ impl Mission {
                 format!("the text has {} bytes; a mission has at most {LONGEST_TEXT}", text.len());
             return Err(MissionError { line: 1, reason });
         }
-        let form: Form = toml::from_str(text).map_err(|error| MissionError {
+        let form: Form = Form::parse(text).map_err(|error| MissionError {
             line: error.span().map_or(1, |span| line_of(text, span.start)),
             reason: error.message().trim().replace('\n', " "),
         })?;
         Reader { text }.mission(form)
+    }
+}
+
+fn content_of(form: ContentForm) -> Content {
+    match form {
+        ContentForm::Packets => Content::Packets,
+        ContentForm::Idle => Content::Idle,
+        ContentForm::Opaque => Content::Opaque,
     }
 }
 
@@ -74,7 +84,7 @@ impl Reader<'_> {
         self.list(&form.scids, lists.into_iter().max().unwrap_or(0))?;
         let mut channels = Vec::new();
         for rule in &form.channel {
-            let content = rule.content.into();
+            let content = content_of(rule.content);
             for vcid in self.vcids(&rule.vcids, frame.kind)? {
                 if channels.iter().any(|known: &ChannelRule| known.vcid == vcid) {
                     return Err(
@@ -90,7 +100,7 @@ impl Reader<'_> {
             is_shadowed(&times, &read).map_err(|reason| self.refuse(&rule.apids, reason))?;
             times.push(read);
         }
-        let content = form.content.map_or(Content::Packets, Content::from);
+        let content = form.content.map_or(Content::Packets, content_of);
         let rules = Channels { rules: &channels, content, kind: frame.kind };
         let products = self.products(form.product, &rules)?;
         let mut counters = Counters::default();

@@ -217,8 +217,15 @@ fn numbers(out: &[Out]) -> Vec<usize> {
     out.iter().filter_map(|(_, selected)| index_of(&selected.frame)).collect()
 }
 
+/// How many cases are tried: a quarter where not everything is tested (`SKYHAUL_RUNG=all`).
+#[allow(clippy::disallowed_methods, reason = "how much is tested is the caller's choice")]
+fn cases(all: u32) -> ProptestConfig {
+    let is_all = std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all");
+    ProptestConfig::with_cases(if is_all { all } else { all / 4 })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn a_frame_good_at_one_input_goes_out_once_in_order_within_the_window(

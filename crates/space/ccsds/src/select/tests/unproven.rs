@@ -192,7 +192,7 @@ fn ways() -> impl Strategy<Value = Vec<Ways>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn a_frame_good_at_one_recording_is_in_the_union_once_in_order_without_a_code_that_proves_it(

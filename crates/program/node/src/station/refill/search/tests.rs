@@ -265,8 +265,15 @@ fn a_frame_that_no_code_proves_is_not_taken_for_one_that_is_missing() {
     assert!(!is_proved(&CapturedFrame { quality, ..frame }));
 }
 
+/// How many cases are tried: a quarter where not everything is tested (`SKYHAUL_RUNG=all`).
+#[allow(clippy::disallowed_methods, reason = "how much is tested is the caller's choice")]
+fn cases(all: u32) -> ProptestConfig {
+    let is_all = std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all");
+    ProptestConfig::with_cases(if is_all { all } else { all / 4 })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     /// Between two frames that are harmed there is a whole one, which says where the one before it
     /// ends.

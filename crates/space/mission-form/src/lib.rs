@@ -1,12 +1,28 @@
 //! The tables and keys of a mission's TOML.
+//!
+//! [`Form::parse`] refuses keys that do not exist and values of a wrong type. What the values may be
+//! is checked by `ccsds::mission`, and `docs/how-to/missions.md` describes each key. It is a
+//! crate of its own because its generated code is large and is run once for each mission: it
+//! is not optimised in tests.
 
-use super::Content;
+#![allow(missing_docs, reason = "docs/how-to/missions.md describes each key under its own name")]
+
 use serde::Deserialize;
-use toml::Spanned;
+pub use toml::Spanned;
+
+impl Form {
+    /// Reads the text of a mission.
+    ///
+    /// # Errors
+    /// What the TOML library says, with the place.
+    pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Form {
+pub struct Form {
     pub name: Spanned<String>,
     pub title: String,
     pub scids: Spanned<Vec<u16>>,
@@ -28,7 +44,7 @@ pub(super) struct Form {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FrameForm {
+pub struct FrameForm {
     pub kind: KindForm,
     pub length: Spanned<usize>,
     #[serde(default)]
@@ -51,7 +67,7 @@ pub(super) struct FrameForm {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum KindForm {
+pub enum KindForm {
     Tm,
     Aos,
     Uslp,
@@ -59,7 +75,7 @@ pub(super) enum KindForm {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CodingForm {
+pub struct CodingForm {
     #[serde(default)]
     pub marker: Option<Spanned<String>>,
     pub randomiser: RandomiserForm,
@@ -77,7 +93,7 @@ pub(super) struct CodingForm {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LdpcForm {
+pub struct LdpcForm {
     pub code: LdpcCodeForm,
     #[serde(default)]
     pub rate: Option<Spanned<String>>,
@@ -87,14 +103,14 @@ pub(super) struct LdpcForm {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum LdpcCodeForm {
+pub enum LdpcCodeForm {
     C2,
     Ar4ja,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ConvolutionalForm {
+pub struct ConvolutionalForm {
     pub rate: Spanned<String>,
     #[serde(default)]
     pub second_output: Option<SecondOutputForm>,
@@ -104,21 +120,21 @@ pub(super) struct ConvolutionalForm {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum SecondOutputForm {
+pub enum SecondOutputForm {
     Inverted,
     Plain,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ModulationForm {
+pub enum ModulationForm {
     Bpsk,
     #[default]
     Qpsk,
 }
 
 #[derive(Deserialize, Default)]
-pub(super) enum LineCodeForm {
+pub enum LineCodeForm {
     #[default]
     #[serde(rename = "nrz-l")]
     NrzL,
@@ -128,7 +144,7 @@ pub(super) enum LineCodeForm {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum RandomiserForm {
+pub enum RandomiserForm {
     Ccsds255,
     Ccsds131071,
     None,
@@ -136,7 +152,7 @@ pub(super) enum RandomiserForm {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReedSolomonForm {
+pub struct ReedSolomonForm {
     pub corrects: Spanned<usize>,
     pub interleave: usize,
     pub basis: BasisForm,
@@ -146,46 +162,36 @@ pub(super) struct ReedSolomonForm {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum BasisForm {
+pub enum BasisForm {
     Dual,
     Conventional,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ChannelForm {
+pub struct ChannelForm {
     pub vcids: Spanned<Vec<u8>>,
     pub content: ContentForm,
 }
 
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ContentForm {
+pub enum ContentForm {
     Packets,
     Idle,
     Opaque,
 }
 
-impl From<ContentForm> for Content {
-    fn from(form: ContentForm) -> Self {
-        match form {
-            ContentForm::Packets => Self::Packets,
-            ContentForm::Idle => Self::Idle,
-            ContentForm::Opaque => Self::Opaque,
-        }
-    }
-}
-
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PacketsForm {
+pub struct PacketsForm {
     #[serde(default)]
     pub longest: Option<Spanned<usize>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TimeForm {
+pub struct TimeForm {
     pub apids: Spanned<Vec<String>>,
     pub code: TimeCodeForm,
     #[serde(default)]
@@ -194,7 +200,7 @@ pub(super) struct TimeForm {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum TimeCodeForm {
+pub enum TimeCodeForm {
     Cds8,
     Cds6,
     #[serde(rename = "cds6-since-2000")]
@@ -205,7 +211,7 @@ pub(super) enum TimeCodeForm {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ProductForm {
+pub struct ProductForm {
     pub name: Spanned<String>,
     #[serde(default)]
     pub label: Option<Spanned<String>>,
@@ -217,6 +223,6 @@ pub(super) struct ProductForm {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CounterForm {
+pub struct CounterForm {
     pub apids: Spanned<Vec<String>>,
 }
