@@ -5,12 +5,12 @@
 //! that neither its size nor its bytes change.
 
 use bytes::Bytes;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{MemfdFlags, SealFlags};
 use skyhaul_blocks::BlockRefusal;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 
 /// Seals without which memory is not taken.
 const NEEDED: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::WRITE);
@@ -37,9 +37,15 @@ pub(crate) fn read(descriptor: OwnedFd, len: usize) -> Result<Bytes, BlockRefusa
     if !is_sealed(&descriptor, len) {
         return Err(BlockRefusal::Descriptor);
     }
-    let mut bytes = vec![0; len];
-    let read = File::from(descriptor).read_exact_at(&mut bytes, 0);
-    read.map_err(|_| BlockRefusal::Descriptor)?;
+    // Into memory that is not set to zero before: at gigabits a second that shows.
+    let mut bytes = Vec::with_capacity(len);
+    while bytes.len() < len {
+        let at = bytes.len() as u64;
+        let read = || rustix::io::pread(&descriptor, spare_capacity(&mut bytes), at);
+        if !rustix::io::retry_on_intr(read).is_ok_and(|count| count > 0) {
+            return Err(BlockRefusal::Descriptor);
+        }
+    }
     Ok(bytes.into())
 }
 

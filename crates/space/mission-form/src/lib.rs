@@ -1,6 +1,6 @@
 //! The tables and keys of a mission's TOML.
 //!
-//! [`Form::parse`] refuses keys that do not exist and values of a wrong type. What the values may be
+//! [`MissionForm::parse`] refuses keys that do not exist and values of a wrong type. What the values may be
 //! is checked by `ccsds::mission`, and `docs/how-to/missions.md` describes each key. It is a
 //! crate of its own because its generated code is large and is run once for each mission: it
 //! is not optimised in tests.
@@ -10,7 +10,7 @@
 use serde::Deserialize;
 pub use toml::Spanned;
 
-impl Form {
+impl MissionForm {
     /// Reads the text of a mission.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ impl Form {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Form {
+pub struct MissionForm {
     pub name: Spanned<String>,
     pub title: String,
     pub scids: Spanned<Vec<u16>>,
@@ -37,7 +37,7 @@ pub struct Form {
     #[serde(default)]
     pub time: Vec<TimeForm>,
     #[serde(default)]
-    pub product: Vec<ProductForm>,
+    pub product: Vec<ProductGroupForm>,
     #[serde(default)]
     pub shared_counter: Vec<CounterForm>,
 }
@@ -211,7 +211,7 @@ pub enum TimeCodeForm {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProductForm {
+pub struct ProductGroupForm {
     pub name: Spanned<String>,
     #[serde(default)]
     pub label: Option<Spanned<String>>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use syn::visit::{self, Visit};
 
@@ -10,8 +11,8 @@ use crate::checkout::{crate_of, none, sources};
 #[test]
 fn structs_have_few_fields() {
     let found = measured()
-        .into_iter()
-        .flat_map(|of| of.fields)
+        .iter()
+        .flat_map(|of| &of.fields)
         .filter(|(name, _, fields)| *fields > MAX_FIELDS && !MIRRORS.contains(&name.as_str()))
         .map(|(name, file, fields)| format!("{file}: {name} has {fields} fields"));
     none(found, "divide the struct");
@@ -19,8 +20,8 @@ fn structs_have_few_fields() {
 
 #[test]
 fn types_have_few_methods() {
-    let mut methods: BTreeMap<String, usize> = BTreeMap::new();
-    for (name, count) in measured().into_iter().flat_map(|of| of.methods) {
+    let mut methods: BTreeMap<&str, usize> = BTreeMap::new();
+    for (name, count) in measured().iter().flat_map(|of| &of.methods) {
         *methods.entry(name).or_default() += count;
     }
     let found = methods
@@ -32,13 +33,13 @@ fn types_have_few_methods() {
 
 #[test]
 fn no_parameter_is_a_tuple_that_stands_for_a_struct() {
-    let found = measured().into_iter().flat_map(|of| of.tuples);
+    let found = measured().iter().flat_map(|of| of.tuples.clone());
     none(found, "name the parts in a struct");
 }
 
 #[test]
 fn no_parameter_is_a_bool() {
-    let found = measured().into_iter().flat_map(|of| of.bools);
+    let found = measured().iter().flat_map(|of| of.bools.clone());
     none(found, "give an enum, or make two functions");
 }
 
@@ -80,7 +81,13 @@ struct Shapes {
     bools: Vec<String>,
 }
 
-fn measured() -> Vec<Shapes> {
+/// What each file has, read once for all tests: to parse everything takes seconds.
+fn measured() -> &'static [Shapes] {
+    static ALL: OnceLock<Vec<Shapes>> = OnceLock::new();
+    ALL.get_or_init(measure)
+}
+
+fn measure() -> Vec<Shapes> {
     let production = sources().into_iter().filter(|(path, _)| is_production(path));
     production
         .map(|(path, text)| {

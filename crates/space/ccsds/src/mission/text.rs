@@ -10,7 +10,7 @@ use crate::packet::SpaceHeader;
 use crate::time::TimeCode;
 use skyhaul_mission_form::Spanned;
 use skyhaul_mission_form::{
-    ContentForm, Form, FrameForm, KindForm, ProductForm, TimeCodeForm, TimeForm,
+    ContentForm, FrameForm, KindForm, MissionForm, ProductGroupForm, TimeCodeForm, TimeForm,
 };
 
 /// Why a mission's text was refused.
@@ -35,7 +35,7 @@ impl Mission {
                 format!("the text has {} bytes; a mission has at most {LONGEST_TEXT}", text.len());
             return Err(MissionError { line: 1, reason });
         }
-        let form: Form = Form::parse(text).map_err(|error| MissionError {
+        let form: MissionForm = MissionForm::parse(text).map_err(|error| MissionError {
             line: error.span().map_or(1, |span| line_of(text, span.start)),
             reason: error.message().trim().replace('\n', " "),
         })?;
@@ -73,7 +73,7 @@ impl Reader<'_> {
         MissionError { line: line_of(self.text, at.span().start), reason: reason.into() }
     }
 
-    fn mission(&self, form: Form) -> Result<Mission, MissionError> {
+    fn mission(&self, form: MissionForm) -> Result<Mission, MissionError> {
         self.name(&form.name)?;
         let frame = self.frame(&form.frame)?;
         let scids = self.scids(&form.scids, &frame)?;
@@ -286,7 +286,7 @@ impl Reader<'_> {
 
     fn products(
         &self,
-        forms: Vec<ProductForm>,
+        forms: Vec<ProductGroupForm>,
         channels: &Channels<'_>,
     ) -> Result<Vec<ProductGroup>, MissionError> {
         let mut products: Vec<ProductGroup> = Vec::new();
