@@ -1,6 +1,6 @@
 //! Clients over real sockets: whole files, parts, budgets, too many, too slow.
 
-use crate::{ServeFiles, ServeNotice, ServeServer, ServeSetup};
+use crate::{ServeFiles, ServeNotice, ServeServer, ServeSetup, ServedProducts};
 use sha2::{Digest, Sha256};
 use skyhaul_catalogue::{Item, ItemFile, ItemForm, ItemState};
 use skyhaul_catalogue_io::Catalogue;
@@ -78,8 +78,7 @@ impl Served {
             node: "centre".to_owned(),
             address: None,
             roots: ServeRoot::ALL.to_vec(),
-            catalogue: path,
-            products,
+            products: Some(ServedProducts { catalogue: path, folder: products }),
             contacts: None,
             limits,
             idle,

@@ -6,6 +6,8 @@
     reason = "a test that cannot go on, or skips, says so"
 )]
 
+mod s3;
+
 use crate::support::patience::until;
 use crate::support::process::{printed, run, text};
 use crate::support::recordings::{CLEAN, recording, sha256};
@@ -26,7 +28,8 @@ struct Served {
 }
 
 const TABLES: &str = "[serve]\nbind = \"127.0.0.1:0\"\ncertificate = \"tls.pem\"\nkey = \
-                      \"tls.key\"\naccounts = \"accounts.toml\"\n";
+                      \"tls.key\"\naccounts = \"accounts.toml\"\ninterfaces = [\"products\", \
+                      \"stac\", \"prip\", \"s3\"]\n";
 
 /// A certificate for this host, which vouches for itself.
 fn certificate(folder: &Path) -> Option<()> {
@@ -118,13 +121,13 @@ impl Served {
     }
 }
 
-/// The Python with the readers of STAC, installed on first use.
-fn python() -> Option<String> {
+/// The Python with the readers of an interface, installed on first use.
+fn python(of: &str) -> Option<String> {
     let install =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../space/level0/tests/readers/install.py");
-    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/stac-readers");
-    let wanted = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/stac.txt");
-    let installed = ran(Command::new("python3").args([install, folder, wanted]))?;
+    let folder = format!("{}/{of}-readers", env!("CARGO_TARGET_TMPDIR"));
+    let wanted = format!("{}/tests/readers/{of}.txt", env!("CARGO_MANIFEST_DIR"));
+    let installed = ran(Command::new("python3").args([install, &folder, &wanted]))?;
     if !installed.status.success() {
         let said = text(&installed.stderr);
         eprintln!("SKIPPED: {}", said.trim().lines().last().unwrap_or("no word from install.py"));
@@ -243,7 +246,7 @@ fn tokens_and_certificates_are_replaced_while_the_node_runs() {
 #[test]
 fn stac_clients_find_every_product_once_and_its_documents_are_valid() {
     let Some(served) = Served::start() else { return };
-    let Some(python) = python() else { return };
+    let Some(python) = python("stac") else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/stac.py");
     let output = Command::new(python)
         .arg(script)
