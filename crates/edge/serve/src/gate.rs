@@ -3,8 +3,8 @@
 use crate::accounts::{Accounts, ServeAccount, ServeRoot};
 use crate::answer::ServeAnswer;
 use crate::meter::UseMeter;
-use crate::request::ServeRequest;
-use crate::s3::{SignatureClaim, refusal};
+use crate::request::{ServeMethod, ServeRequest};
+use crate::s3::{SignatureClaim, read_only, refusal};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use core::net::IpAddr;
@@ -316,6 +316,10 @@ fn of_signature(
     };
     let (account, secret) = accounts.of_key(&claim.key, now).ok_or_else(unknown)?;
     claim.check_time(now)?;
+    if request.method == ServeMethod::Other {
+        // Which method it was signed with is not known any more, and none of them is answered.
+        return Err(read_only());
+    }
     match claim.is_by(request, secret) {
         true => Ok(account.clone()),
         false => {
@@ -370,7 +374,6 @@ fn network(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
     use crate::accounts::TokenHash;
-    use crate::request::ServeMethod;
 
     const LIMITS: GateLimits = GateLimits { connections: 3, per_address: 2 };
 

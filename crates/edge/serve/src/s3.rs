@@ -11,7 +11,7 @@ mod refusal;
 mod signature;
 mod xml;
 
-pub use refusal::{finished, refusal};
+pub use refusal::{finished, read_only, refusal};
 pub use signature::{SignatureClaim, is_signed};
 
 use crate::answer::{AnswerBody, ServeAnswer};
@@ -66,8 +66,7 @@ pub fn answer(
     holdings: &mut dyn ServedCatalogue,
 ) -> Result<ServeAnswer, ServeAnswer> {
     if !matches!(request.method, ServeMethod::Get | ServeMethod::Head) {
-        let what = "objects can be read only; products come and go with the node";
-        return Err(refusal(403, "AccessDenied", what));
+        return Err(read_only());
     }
     let asks = |name: &&&str| request.parameter(name).is_some();
     if let Some(name) = OTHERS.iter().find(asks) {

@@ -9,6 +9,12 @@ pub fn refusal(status: u16, code: &str, what: &str) -> ServeAnswer {
     ServeAnswer::json(status, &json!({"code": code, "description": what}))
 }
 
+/// The refusal of what would write.
+pub fn read_only() -> ServeAnswer {
+    let what = "objects can be read only; products come and go with the node";
+    refusal(403, "AccessDenied", what)
+}
+
 /// An answer in the form of S3: refusals are XML with a code of S3, and each answer has the
 /// identifier of its request, which the log has too.
 pub fn finished(answer: ServeAnswer, id: &str) -> ServeAnswer {

@@ -13,6 +13,7 @@ use crate::support::process::{printed, run, text};
 use crate::support::recordings::{CLEAN, recording, sha256};
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
+use crate::webdav::certificate;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -30,22 +31,6 @@ struct Served {
 const TABLES: &str = "[serve]\nbind = \"127.0.0.1:0\"\ncertificate = \"tls.pem\"\nkey = \
                       \"tls.key\"\naccounts = \"accounts.toml\"\ninterfaces = [\"products\", \
                       \"stac\", \"prip\", \"s3\"]\n";
-
-/// A certificate for this host, which vouches for itself.
-fn certificate(folder: &Path) -> Option<()> {
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
-        .args(["-days", "3650", "-subj", "/CN=127.0.0.1", "-addext"])
-        .args(["subjectAltName=IP:127.0.0.1", "-keyout", "tls.key", "-out", "tls.pem"])
-        .current_dir(folder)
-        .stderr(Stdio::null())
-        .status();
-    if !made.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: openssl is not installed");
-        return None;
-    }
-    Some(())
-}
 
 fn token(folder: &Path, account: &str, label: &str) -> String {
     let add = ["serve", "token", "add", account, "--label", label, "--config", "centre.toml"];
