@@ -45,7 +45,7 @@ fn status(site: &Site) -> Value {
 impl Served {
     fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        certificate(folder.path())?;
+        certificate(folder.path(), &[])?;
         let mut site = Site::with("");
         site.kill_centre();
         for file in ["tls.pem", "tls.key"] {
@@ -204,7 +204,7 @@ fn tokens_and_certificates_are_replaced_while_the_node_runs() {
     // A file with an error changes nothing; then another certificate comes.
     fs::write(folder.join("tls.pem"), "no certificate").unwrap();
     reload(&served);
-    certificate(&folder).unwrap();
+    certificate(&folder, &[]).unwrap();
     reload(&served);
     until(
         || (code(&served).as_deref() == Some("200")).then_some(()),

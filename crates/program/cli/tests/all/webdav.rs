@@ -20,12 +20,14 @@ pub struct WebDav {
     port: u16,
 }
 
-/// A certificate for this host, which vouches for itself: `tls.pem` and `tls.key` in a folder.
-pub fn certificate(folder: &Path) -> Option<()> {
+/// A certificate for this host, which vouches for itself: `tls.pem` and `tls.key` in a folder, with
+/// these further extensions.
+pub fn certificate(folder: &Path, further: &[&str]) -> Option<()> {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
         .args(["-days", "3650", "-subj", "/CN=127.0.0.1", "-addext"])
         .args(["subjectAltName=IP:127.0.0.1", "-keyout", "tls.key", "-out", "tls.pem"])
+        .args(further.iter().flat_map(|extension| ["-addext", extension]))
         .current_dir(folder)
         .stderr(Stdio::null())
         .status();
@@ -40,7 +42,8 @@ impl WebDav {
     /// Where rclone is not installed, the test is skipped.
     pub fn start() -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
-        certificate(dir.path())?;
+        // The node takes no certificate of an authority for that of a server.
+        certificate(dir.path(), &["basicConstraints=critical,CA:FALSE"])?;
         fs::create_dir(dir.path().join("root")).unwrap();
         fs::write(dir.path().join("password"), "secret\n").unwrap();
         let rights = fs::Permissions::from_mode(0o600);
