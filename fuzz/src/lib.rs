@@ -48,7 +48,7 @@ pub use products::{
 };
 pub use repair::repair_symbols;
 pub use rtp::rtp;
-pub use serving::serving;
+pub use serving::{serving, signed_requests};
 pub use session::session;
 pub use storage::log_segment;
 pub use streams::streams;
@@ -83,6 +83,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "filter", body: filter, rounds: 50_000 },
     Target { name: "bag_manifests", body: bag_manifests, rounds: 20_000 },
     Target { name: "serving", body: serving, rounds: 20_000 },
+    Target { name: "signed_requests", body: signed_requests, rounds: 20_000 },
     Target { name: "files", body: files, rounds: 50_000 },
     Target { name: "forward", body: forward, rounds: 100_000 },
     Target { name: "frame_stream", body: frame_stream, rounds: 5_000 },

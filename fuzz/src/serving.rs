@@ -2,12 +2,12 @@
 
 use skyhaul_catalogue::{Filter, ItemListing};
 use skyhaul_serve::{
-    Accounts, AnswerBody, Asker, BodyPlace, ContactSession, FileBody, HeldCollection, HeldItem,
-    HeldPage, HoldingsError, RangeSelection, ServeMethod, ServeRequest, ServeRoot, ServedCatalogue,
-    SessionFile, SessionFrames, SessionLabel, SessionProgress, answer, finished,
-    parse_odata_filter, root_of, selection,
+    Accounts, AnswerBody, Asker, BodyPlace, ContactSession, FileBody, Gate, GateLimits, GateTime,
+    HeldCollection, HeldItem, HeldPage, HoldingsError, RangeSelection, ServeMethod, ServeRequest,
+    ServeRoot, ServedCatalogue, SessionFile, SessionFrames, SessionLabel, SessionProgress, answer,
+    finished, parse_odata_filter, root_of, selection,
 };
-use skyhaul_units::Utc;
+use skyhaul_units::{Instant, Utc};
 use std::sync::Arc;
 
 /// A catalogue with nothing in it, and one contact.
@@ -26,7 +26,11 @@ impl ServedCatalogue for Nothing {
     fn numbered(&mut self, _: u64) -> Result<Option<HeldItem>, HoldingsError> {
         Ok(None)
     }
-    fn collections(&mut self, _: &Filter) -> Result<Vec<HeldCollection>, HoldingsError> {
+    fn collections(
+        &mut self,
+        _: Option<&str>,
+        _: &Filter,
+    ) -> Result<Vec<HeldCollection>, HoldingsError> {
         Ok(Vec::new())
     }
     fn sessions(&mut self) -> Vec<Arc<ContactSession>> {
@@ -57,6 +61,37 @@ fn contact() -> ContactSession {
     }
 }
 
+/// Lines as target, `Authorization`, `x-amz-date` and host of a request of S3: it is refused or
+/// answered with XML, and nobody who has no secret is admitted.
+pub fn signed_requests(input: &[u8]) {
+    let Ok(text) = core::str::from_utf8(input) else { return };
+    let mut lines = text.splitn(4, '\n');
+    let Ok(mut request) = ServeRequest::new(ServeMethod::Get, lines.next().unwrap_or_default())
+    else {
+        return;
+    };
+    for (name, value) in ["authorization", "x-amz-date", "host"].into_iter().zip(lines) {
+        request.headers.insert(name.to_owned(), value.to_owned());
+    }
+    let accounts = Accounts::parse(
+        "[[account]]\nname = \"a\"\n[[account.key]]\nlabel = \"1\"\nid = \
+         \"AKIAIOSFODNN7EXAMPLE\"\nsecret = \"nobody-knows-this-so-it-is-good\"\ncreated = \
+         \"2026-11-26T00:00:00Z\"\n",
+    );
+    let limits = GateLimits { connections: 1, per_address: 1 };
+    let mut gate = Gate::new(limits, accounts.ok());
+    let utc = Utc::from_rfc3339("2013-05-24T00:00:00Z").unwrap_or_default();
+    let now = GateTime { now: Instant::ZERO, utc };
+    let refused = gate.admit(&request, Some(ServeRoot::S3), now);
+    let refused = refused.expect_err("nobody has the secret");
+    let refused = finished(Some(ServeRoot::S3), refused, "7F");
+    assert!((400..600).contains(&refused.status) && refused.text().contains("<Error>"));
+    let asker = Asker { account: None, base: "https://s3.example.org", node: "c" };
+    let answered = answer(&request, &[ServeRoot::S3], asker, &mut Nothing);
+    let answered = finished(Some(ServeRoot::S3), answered, "7F");
+    assert!((200..600).contains(&answered.status));
+}
+
 /// A text as an address, as the body of a search, as a range, as a filter and as a file of
 /// accounts: it is answered or refused, and never leaves the folder of products.
 pub fn serving(input: &[u8]) {
@@ -66,7 +101,7 @@ pub fn serving(input: &[u8]) {
         let leaves = |part: &String| part.contains('/') || part == "..";
         assert!(!request.path.iter().any(leaves), "{text}");
         let root = root_of(&request);
-        let answer = finished(root, answer(&request, &ServeRoot::ALL, asker, &mut Nothing));
+        let answer = finished(root, answer(&request, &ServeRoot::ALL, asker, &mut Nothing), "7F");
         assert!((200..600).contains(&answer.status));
         // The file of the contact alone.
         let is_own = |body: &FileBody| body.place == BodyPlace::Contacts && body.name == "a.raw";

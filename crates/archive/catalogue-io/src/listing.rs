@@ -85,10 +85,11 @@ pub fn named(
     id.map_or(Ok(None), |id| items::get(connection, id.cast_unsigned()))
 }
 
-/// The collections that have an item that the filter takes. Steps from one to the next along the
-/// index, so that millions of items cost nothing.
+/// The collections that have an item that the filter takes: of one mission, or of all. Steps from
+/// one to the next along the index, so that millions of items cost nothing.
 pub fn collections(
     connection: &Connection,
+    mission: Option<&str>,
     filter: &Filter,
 ) -> rusqlite::Result<Vec<CollectionRow>> {
     let mut next = connection.prepare_cached(
@@ -102,12 +103,15 @@ pub fn collections(
          ORDER BY published LIMIT 1",
         clause.sql
     ))?;
-    let (mut found, mut at) = (Vec::new(), (String::new(), String::new()));
+    let (mut found, mut at) = (Vec::new(), (mission.unwrap_or_default().to_owned(), String::new()));
     while found.len() < COLLECTIONS_MAX {
         let row =
             next.query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let Some((mission, product)) = row else { break };
-        at = (mission, product);
+        let Some(collection) = row else { break };
+        at = collection;
+        if mission.is_some_and(|mission| mission != at.0) {
+            break;
+        }
         let names = [&at.0, &at.1].map(|name| Value::Text(name.clone()));
         let values = names.into_iter().chain(clause.values.iter().cloned());
         let begins: Option<i64> =

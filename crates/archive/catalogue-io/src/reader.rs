@@ -116,12 +116,17 @@ impl CatalogueReader {
         self.ask(|connection| listing::named(connection, name, version))
     }
 
-    /// The collections that have an item that the filter takes, at most 1,000.
+    /// The collections that have an item that the filter takes, at most 1,000: of one mission, or
+    /// of all.
     ///
     /// # Errors
     /// See [`CatalogueError`].
-    pub fn collections(&self, filter: &Filter) -> Result<Vec<CollectionRow>, CatalogueError> {
-        self.ask(|connection| listing::collections(connection, filter))
+    pub fn collections(
+        &self,
+        mission: Option<&str>,
+        filter: &Filter,
+    ) -> Result<Vec<CollectionRow>, CatalogueError> {
+        self.ask(|connection| listing::collections(connection, mission, filter))
     }
 
     /// A delivery by its number.

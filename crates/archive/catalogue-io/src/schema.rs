@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of the tables (`PRAGMA user_version`).
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The tables of version 1.
 pub const FIRST: &str = "
@@ -152,6 +152,10 @@ CREATE TABLE setting(
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL
 ) STRICT;
+",
+    // The order of the keys of S3, in which a mission is listed.
+    "
+CREATE INDEX item_key ON item(mission, product, name || '-v' || version);
 ",
 ];
 

@@ -132,7 +132,7 @@ impl Body for ServeBody {
                     let bytes = read.unwrap_or_else(|error| Err(io::Error::other(error)));
                     if let Err(error) = &bytes {
                         let what = format!("a product file cannot be read ({error})");
-                        body.exchange.shared().warn(what);
+                        body.exchange.shared().warn(&what);
                     }
                     let count = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
                     body.left = body.left.saturating_sub(count);

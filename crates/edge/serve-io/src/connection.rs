@@ -14,8 +14,8 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use skyhaul_serve::{
-    AnswerBody, Asker, ServeAccount, ServeAnswer, ServeMethod, ServeRequest, ServeRoot, finished,
-    root_of,
+    AnswerBody, Asker, ServeAccount, ServeAnswer, ServeMethod, ServeRequest, finished, is_of_one,
+    root_of, root_of_head,
 };
 use std::convert::Infallible;
 use std::fs::File;
@@ -104,13 +104,14 @@ impl Client {
         let (shared, progress) = (self.shared.clone(), self.progress.clone());
         let mut exchange = ServedRequest::new(shared, progress, self.peer, &asked);
         let is_head = head.method == Method::HEAD;
-        let first = head.uri.path().split('/').find(|segment| !segment.is_empty());
-        let root = first.and_then(ServeRoot::named);
+        let authorization = head.headers.get(hyper::header::AUTHORIZATION);
+        let authorization = authorization.and_then(|value| value.to_str().ok());
+        let root = root_of_head(target(&head), authorization);
         let (answer, file) = match self.answer(&head, body, &mut exchange).await {
             Ok(answered) => answered,
             Err(refused) => (refused, None),
         };
-        let answer = finished(root, answer);
+        let answer = finished(root, answer, exchange.id());
         exchange.answered(answer.status);
         response(answer, file.filter(|_| !is_head), is_head.into(), exchange)
     }
@@ -133,7 +134,7 @@ impl Client {
             request.body = whole.map_err(late)??;
         }
         // Slow searches of some customers do not delay the files of the others.
-        let turn = match is_of_one(&request) {
+        let turn = match is_of_one(&request, &base) {
             true => None,
             false => Some(self.turn().await?),
         };
@@ -158,15 +159,6 @@ impl Client {
     }
 }
 
-/// Whether a request is about one product, which an index finds.
-fn is_of_one(request: &ServeRequest) -> bool {
-    match request.segments()[..] {
-        ["products", _, _] => true,
-        [.., last] => last == "$value",
-        [] => false,
-    }
-}
-
 /// The answer of the catalogue, with the file that it is about.
 fn looked_up(
     shared: &ServeShared,
@@ -187,7 +179,7 @@ fn looked_up(
         (failed.into(), Some(ServeNotice::Warning(what)))
     });
     if let Some(ServeNotice::Warning(what)) = failure {
-        shared.warn(what);
+        shared.warn(&what);
     }
     let AnswerBody::File(body) = &answer.body else { return (answer, None) };
     match open(place, body) {
@@ -195,11 +187,16 @@ fn looked_up(
         Err(other) => {
             if other.status == 500 {
                 let name = &body.name;
-                shared.warn(format!("the product file {name} has another size than published"));
+                shared.warn(&format!("the product file {name} has another size than published"));
             }
             (other, None)
         }
     }
+}
+
+/// The path and the query of a request.
+fn target(head: &hyper::http::request::Parts) -> &str {
+    head.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str)
 }
 
 /// A request as the interfaces read it.
@@ -210,8 +207,7 @@ fn read(head: &hyper::http::request::Parts) -> Result<ServeRequest, ServeAnswer>
         Method::POST => ServeMethod::Post,
         _ => ServeMethod::Other,
     };
-    let target = head.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-    let mut request = ServeRequest::new(method, target)?;
+    let mut request = ServeRequest::new(method, target(head))?;
     for (name, value) in &head.headers {
         let Ok(value) = value.to_str() else {
             return Err(ServeAnswer::problem(400, "a header is no text"));

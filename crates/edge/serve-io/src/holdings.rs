@@ -2,7 +2,7 @@
 
 use crate::place::{ServeNotice, ServePlace, ServedContacts};
 use skyhaul_catalogue::{Filter, ItemListing};
-use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, ItemRow};
+use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, ItemRow, ListedItems};
 use skyhaul_serve::{
     BodyPlace, ContactSession, FileBody, HeldCollection, HeldItem, HeldPage, HoldingsError,
     ServeAnswer, ServedCatalogue, gone,
@@ -13,28 +13,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Connections to the catalogue that are not in use.
 pub struct Readers {
-    catalogue: PathBuf,
+    catalogue: Option<PathBuf>,
     free: Mutex<Vec<CatalogueReader>>,
 }
 
 /// The catalogue for one request.
 pub struct CatalogueHoldings<'a> {
-    reader: &'a CatalogueReader,
+    /// None where no products are served.
+    reader: Option<&'a CatalogueReader>,
     contacts: Option<&'a ServedContacts>,
     /// What the operator should know of it.
     pub failure: Option<ServeNotice>,
 }
 
 impl Readers {
-    pub const fn new(catalogue: PathBuf) -> Self {
+    /// Of a catalogue; none where no products are served.
+    pub const fn new(catalogue: Option<PathBuf>) -> Self {
         Self { catalogue, free: Mutex::new(Vec::new()) }
     }
 
     /// Asks the catalogue on a connection that nobody else uses meanwhile.
-    pub fn with<T>(&self, ask: impl FnOnce(&CatalogueReader) -> T) -> Result<T, CatalogueError> {
+    pub fn with<T>(
+        &self,
+        ask: impl FnOnce(Option<&CatalogueReader>) -> T,
+    ) -> Result<T, CatalogueError> {
+        let Some(catalogue) = &self.catalogue else { return Ok(ask(None)) };
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let reader = free.map_or_else(|| CatalogueReader::open(&self.catalogue), Ok)?;
-        let answer = ask(&reader);
+        let reader = free.map_or_else(|| CatalogueReader::open(catalogue), Ok)?;
+        let answer = ask(Some(&reader));
         // As many as searches at a time, at most.
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
         Ok(answer)
@@ -42,12 +48,21 @@ impl Readers {
 }
 
 impl<'a> CatalogueHoldings<'a> {
-    pub const fn new(reader: &'a CatalogueReader, contacts: Option<&'a ServedContacts>) -> Self {
+    pub const fn new(
+        reader: Option<&'a CatalogueReader>,
+        contacts: Option<&'a ServedContacts>,
+    ) -> Self {
         Self { reader, contacts, failure: None }
     }
 
-    fn kept<T>(&mut self, answer: Result<T, CatalogueError>) -> Result<T, HoldingsError> {
-        answer.map_err(|error| match error {
+    /// What the catalogue says; `nothing` where there is none.
+    fn ask<T>(
+        &mut self,
+        nothing: T,
+        ask: impl FnOnce(&CatalogueReader) -> Result<T, CatalogueError>,
+    ) -> Result<T, HoldingsError> {
+        let Some(reader) = self.reader else { return Ok(nothing) };
+        ask(reader).map_err(|error| match error {
             CatalogueError::Slow(_) => HoldingsError::Slow,
             error => {
                 let what = format!("the catalogue cannot be searched: {error}");
@@ -64,24 +79,29 @@ fn held(row: ItemRow) -> HeldItem {
 
 impl ServedCatalogue for CatalogueHoldings<'_> {
     fn list(&mut self, listing: &ItemListing) -> Result<HeldPage, HoldingsError> {
-        let page = self.kept(self.reader.list(listing))?;
+        let nothing = ListedItems { items: Vec::new(), next: None };
+        let page = self.ask(nothing, |reader| reader.list(listing))?;
         Ok(HeldPage { items: page.items.into_iter().map(held).collect(), next: page.next })
     }
 
     fn count(&mut self, filter: &Filter, most: u64) -> Result<u64, HoldingsError> {
-        self.kept(self.reader.count(filter, most))
+        self.ask(0, |reader| reader.count(filter, most))
     }
 
     fn named(&mut self, name: &str, version: u32) -> Result<Option<HeldItem>, HoldingsError> {
-        Ok(self.kept(self.reader.item_named(name, version))?.map(held))
+        Ok(self.ask(None, |reader| reader.item_named(name, version))?.map(held))
     }
 
     fn numbered(&mut self, id: u64) -> Result<Option<HeldItem>, HoldingsError> {
-        Ok(self.kept(self.reader.item(id))?.map(held))
+        Ok(self.ask(None, |reader| reader.item(id))?.map(held))
     }
 
-    fn collections(&mut self, filter: &Filter) -> Result<Vec<HeldCollection>, HoldingsError> {
-        let rows = self.kept(self.reader.collections(filter))?;
+    fn collections(
+        &mut self,
+        mission: Option<&str>,
+        filter: &Filter,
+    ) -> Result<Vec<HeldCollection>, HoldingsError> {
+        let rows = self.ask(Vec::new(), |reader| reader.collections(mission, filter))?;
         let held = rows.into_iter().map(|row| HeldCollection {
             mission: row.mission,
             product: row.product,
@@ -105,11 +125,11 @@ pub fn open(place: &ServePlace, body: &FileBody) -> Result<File, ServeAnswer> {
     if !is_name {
         return Err(gone());
     }
-    let folder = match (body.place, &place.contacts) {
-        (BodyPlace::Products, _) => &place.products,
-        (BodyPlace::Contacts, Some(contacts)) => &contacts.folder,
-        (BodyPlace::Contacts, None) => return Err(gone()),
+    let folder = match body.place {
+        BodyPlace::Products => place.products.as_ref().map(|products| &products.folder),
+        BodyPlace::Contacts => place.contacts.as_ref().map(|contacts| &contacts.folder),
     };
+    let folder = folder.ok_or_else(gone)?;
     let file = File::open(folder.join(&body.name)).map_err(|_| gone())?;
     match file.metadata() {
         Ok(found) if found.is_file() && found.len() == body.size => Ok(file),

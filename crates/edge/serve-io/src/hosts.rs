@@ -36,7 +36,9 @@ fn is_local(host: &str) -> bool {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+    // Names below `localhost` are this host too (RFC 6761 6.3): S3 has buckets there.
+    let name = name.to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 #[cfg(test)]
@@ -45,10 +47,19 @@ mod tests {
 
     #[test]
     fn addresses_and_localhost_are_local() {
-        for host in ["localhost", "LOCALHOST:8480", "127.0.0.1:1", "[::1]:2", "192.0.2.1"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:8480",
+            "127.0.0.1:1",
+            "[::1]:2",
+            "192.0.2.1",
+            "aqua.localhost:1",
+        ] {
             assert!(is_local(host), "{host}");
         }
-        for host in ["example.org", "localhost.example.org:80", "127.0.0.1.example.org", "[x"] {
+        for host in
+            ["example.org", "localhost.example.org:80", "127.0.0.1.example.org", "[x", "xlocalhost"]
+        {
             assert!(!is_local(host), "{host}");
         }
     }

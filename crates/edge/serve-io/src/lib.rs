@@ -19,7 +19,7 @@ mod server;
 mod shared;
 mod tls;
 
-pub use place::{ServeFiles, ServeNotice, ServedContacts, SessionBoard};
+pub use place::{ServeFiles, ServeNotice, ServedContacts, ServedProducts, SessionBoard};
 pub use server::{READERS_MAX, ServeFault, ServeServer, ServeSetup};
 pub use shared::PIECES_MAX;
 

@@ -12,6 +12,8 @@ pub struct ServeFiles {
     pub tls: Option<(String, String)>,
     /// The accounts; none is no accounts.
     pub accounts: Option<String>,
+    /// Whether other users can read the accounts.
+    pub is_exposed: bool,
 }
 
 impl core::fmt::Debug for ServeFiles {
@@ -27,6 +29,15 @@ pub enum ServeNotice {
     Access(String),
     /// Something that an operator should know.
     Warning(String),
+}
+
+/// Products that are served.
+#[derive(Debug, Clone)]
+pub struct ServedProducts {
+    /// The file of the catalogue.
+    pub catalogue: PathBuf,
+    /// The folder of the files.
+    pub folder: PathBuf,
 }
 
 /// Contacts that are offered.
@@ -65,8 +76,8 @@ pub struct ServePlace {
     pub address: Option<String>,
     /// The interfaces.
     pub roots: Vec<ServeRoot>,
-    /// Where the files are.
-    pub products: PathBuf,
+    /// Products that are served.
+    pub products: Option<ServedProducts>,
     /// Contacts that are offered.
     pub contacts: Option<ServedContacts>,
     /// A client that takes nothing for so long is closed.

@@ -6,6 +6,7 @@ use skyhaul_serve::ServeAdmission;
 use skyhaul_units::{Duration, Instant, printable};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// An exchange. When it is dropped, it ends.
 pub struct ServedRequest {
@@ -14,6 +15,7 @@ pub struct ServedRequest {
     admission: Option<ServeAdmission>,
     peer: IpAddr,
     asked: String,
+    id: String,
     status: u16,
     sent: u64,
     began: Instant,
@@ -33,7 +35,13 @@ impl ServedRequest {
         let began = shared.clock.now();
         progress.began();
         let asked = printable(asked, PATH_SHOWN);
-        Self { shared, progress, admission: None, peer, asked, status: 0, sent: 0, began }
+        let id = format!("{:016X}", shared.requests.fetch_add(1, Ordering::Relaxed));
+        Self { shared, progress, admission: None, peer, asked, id, status: 0, sent: 0, began }
+    }
+
+    /// Its identifier, which the log has too.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// The request was admitted.
@@ -76,8 +84,9 @@ impl Drop for ServedRequest {
             name = admission.account.as_ref().map_or("-", |account| &account.name);
         }
         let took = self.shared.clock.now().since(self.began).as_secs_f64();
-        let Self { peer, asked, status, sent, .. } = self;
-        self.shared
-            .access(&format!("{name} {peer} {asked}: {status}, {sent} bytes in {took:.3} s"));
+        let Self { peer, asked, id, status, sent, .. } = self;
+        self.shared.access(&format!(
+            "{name} {peer} {asked}: {status}, {sent} bytes in {took:.3} s ({id})"
+        ));
     }
 }

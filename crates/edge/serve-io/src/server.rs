@@ -2,7 +2,7 @@
 
 use crate::connection;
 use crate::holdings::Readers;
-use crate::place::{ServeFiles, ServeNotice, ServePlace, ServedContacts};
+use crate::place::{ServeFiles, ServeNotice, ServePlace, ServedContacts, ServedProducts};
 use crate::shared::ServeShared;
 use crate::tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -11,7 +11,6 @@ use skyhaul_serve::{AccountUsage, Accounts, Gate, GateCounters, GateLimits, Serv
 use skyhaul_units::Duration;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime};
@@ -31,10 +30,8 @@ pub struct ServeSetup {
     pub address: Option<String>,
     /// The interfaces.
     pub roots: Vec<ServeRoot>,
-    /// The file of the catalogue.
-    pub catalogue: PathBuf,
-    /// The folder of the files.
-    pub products: PathBuf,
+    /// Products that are served; none where there are no interfaces of them.
+    pub products: Option<ServedProducts>,
     /// Contacts that are offered; none where the interface of contacts is not.
     pub contacts: Option<ServedContacts>,
     /// Limits of all clients together.
@@ -71,6 +68,9 @@ pub enum ServeFault {
     /// The accounts.
     #[error("the accounts file cannot be used: {0}")]
     Accounts(String),
+    /// The accounts file has secrets, and others can read it.
+    #[error("the accounts file has access keys, and other users can read it")]
+    Exposed,
 }
 
 /// Files that a node has open beside: its logs, spools, sockets.
@@ -90,6 +90,7 @@ impl ServeServer {
             connections: possible(setup.limits.connections, &*setup.notify),
             ..setup.limits
         };
+        let readers = Readers::new(setup.products.as_ref().map(|of| of.catalogue.clone()));
         let place = ServePlace {
             node: setup.node,
             address: setup.address,
@@ -98,7 +99,6 @@ impl ServeServer {
             contacts: setup.contacts,
             idle: setup.idle,
         };
-        let readers = Readers::new(setup.catalogue);
         let gate = Gate::new(limits, accounts);
         let shared = ServeShared::new(place, setup.clock, readers, gate, setup.notify);
         shared.set_tls(tls);
@@ -199,6 +199,9 @@ impl Adopted {
             .map(Accounts::parse)
             .transpose()
             .map_err(|error| ServeFault::Accounts(error.to_string()))?;
+        if files.is_exposed && accounts.as_ref().is_some_and(Accounts::has_keys) {
+            return Err(ServeFault::Exposed);
+        }
         Ok(Self { tls, accounts })
     }
 }
@@ -239,7 +242,7 @@ fn run(
 async fn accept(shared: &Arc<ServeShared>, listener: TcpListener) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
-        Err(error) => return shared.warn(format!("the TCP port cannot be used ({error})")),
+        Err(error) => return shared.warn(&format!("the TCP port cannot be used ({error})")),
     };
     loop {
         match listener.accept().await {

@@ -4,7 +4,7 @@ use crate::holdings::Readers;
 use crate::place::{ServeNotice, ServePlace};
 use skyhaul_net::Clock;
 use skyhaul_serve::{Gate, GateTime, UseMeter};
-use skyhaul_units::Duration;
+use skyhaul_units::{Duration, Instant};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
@@ -19,22 +19,47 @@ pub struct ServeShared {
     pub searches: Arc<Semaphore>,
     /// Bodies that are going out.
     pub bodies: AtomicU64,
+    /// The identifier of the next request.
+    pub requests: AtomicU64,
     gate: Mutex<Gate>,
     tls: Mutex<Option<TlsAcceptor>>,
-    log: Mutex<AccessLog>,
+    log: Mutex<BoundedLines>,
+    warnings: Mutex<BoundedLines>,
     notify: Box<dyn Fn(ServeNotice) + Send + Sync>,
 }
 
 /// Lines for the log, and no more than people read.
 #[derive(Debug)]
-struct AccessLog {
+struct BoundedLines {
     lines: UseMeter,
     left_out: u64,
 }
 
-/// Lines of the log: 10 a second, 100 at once.
+impl BoundedLines {
+    fn new(of_each: Duration, burst: Duration) -> Self {
+        Self { lines: UseMeter::new(LINES, of_each, burst), left_out: 0 }
+    }
+
+    /// The line, with how many were left out before it; none where it is left out too.
+    fn bounded(&mut self, now: Instant, line: &str) -> Option<String> {
+        if self.lines.wait(now) > Duration::ZERO {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines.charge(now, 1);
+        Some(match std::mem::take(&mut self.left_out) {
+            0 => line.to_owned(),
+            count => format!("{line} (lines left out: {count})"),
+        })
+    }
+}
+
+/// Lines of the log in a time: of answers 10 a second, 100 at once; of warnings, which one client
+/// can bring with each request, 10 a minute.
 const LINES: u64 = 10;
-const LINES_BURST: Duration = Duration::from_secs(10);
+const ANSWERS_IN: Duration = Duration::from_secs(1);
+const ANSWERS_BURST: Duration = Duration::from_secs(10);
+const WARNINGS_IN: Duration = Duration::from_secs(60);
 /// Searches at a time: they leave threads for reading files.
 pub const SEARCHES_MAX: usize = 4;
 
@@ -56,12 +81,12 @@ impl ServeShared {
             readers,
             searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             bodies: AtomicU64::new(0),
+            // Of another start there are others.
+            requests: AtomicU64::new(clock.utc().as_micros().cast_unsigned()),
             gate: Mutex::new(gate),
             tls: Mutex::default(),
-            log: Mutex::new(AccessLog {
-                lines: UseMeter::new(LINES, Duration::from_secs(1), LINES_BURST),
-                left_out: 0,
-            }),
+            log: Mutex::new(BoundedLines::new(ANSWERS_IN, ANSWERS_BURST)),
+            warnings: Mutex::new(BoundedLines::new(WARNINGS_IN, WARNINGS_IN)),
             notify,
         })
     }
@@ -90,27 +115,16 @@ impl ServeShared {
         (PIECES_MAX / bodies).clamp(PIECE_MIN, PIECE_MAX)
     }
 
-    pub fn warn(&self, what: String) {
-        (self.notify)(ServeNotice::Warning(what));
+    /// Says what an operator should know, unless there is too much of it.
+    pub fn warn(&self, what: &str) {
+        let line = lock(&self.warnings).bounded(self.clock.now(), what);
+        line.into_iter().for_each(|line| (self.notify)(ServeNotice::Warning(line)));
     }
 
     /// Logs an answered request, unless there are too many.
     pub fn access(&self, line: &str) {
-        let now = self.clock.now();
-        let left_out = {
-            let mut log = lock(&self.log);
-            if log.lines.wait(now) > Duration::ZERO {
-                log.left_out += 1;
-                return;
-            }
-            log.lines.charge(now, 1);
-            std::mem::take(&mut log.left_out)
-        };
-        let more = match left_out {
-            0 => String::new(),
-            count => format!(" (lines left out: {count})"),
-        };
-        (self.notify)(ServeNotice::Access(format!("{line}{more}")));
+        let line = lock(&self.log).bounded(self.clock.now(), line);
+        line.into_iter().for_each(|line| (self.notify)(ServeNotice::Access(line)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Clients over real sockets: whole files, parts, budgets, too many, too slow.
 
-use crate::{ServeFiles, ServeNotice, ServeServer, ServeSetup};
+use crate::{ServeFiles, ServeNotice, ServeServer, ServeSetup, ServedProducts};
 use sha2::{Digest, Sha256};
 use skyhaul_catalogue::{Item, ItemFile, ItemForm, ItemState};
 use skyhaul_catalogue_io::Catalogue;
@@ -78,8 +78,7 @@ impl Served {
             node: "centre".to_owned(),
             address: None,
             roots: ServeRoot::ALL.to_vec(),
-            catalogue: path,
-            products,
+            products: Some(ServedProducts { catalogue: path, folder: products }),
             contacts: None,
             limits,
             idle,
@@ -223,7 +222,7 @@ fn accounts_are_asked_for_their_tokens_and_replaced_while_it_runs() {
     let terms = TokenTerms { account: "lance", label: "1", created, expires: None };
     let text = with_token("", &token, terms).unwrap();
     let limited = text.replacen("name = \"lance\"", "name = \"lance\"\nvolume = \"5 MB\"", 1);
-    let files = ServeFiles { tls: None, accounts: Some(limited) };
+    let files = ServeFiles { accounts: Some(limited), ..ServeFiles::default() };
     let served = Served::start(LIMITS, Duration::from_secs(60), &files);
     let get = "GET /products/P1-v1/P1.PDS HTTP/1.1";
     let with = format!("{get}\nAuthorization: Bearer {}", token.secret());
@@ -236,9 +235,9 @@ fn accounts_are_asked_for_their_tokens_and_replaced_while_it_runs() {
     // 1 MB too much of 5 MB a day.
     let wait: u64 = over.headers["retry-after"].parse().unwrap();
     assert!((17_000..=17_280).contains(&wait), "{wait}");
-    let bad = ServeFiles { tls: None, accounts: Some("[[account".to_owned()) };
+    let bad = ServeFiles { accounts: Some("[[account".to_owned()), ..ServeFiles::default() };
     assert!(served.server.adopt(&bad).is_err());
-    let wide = ServeFiles { tls: None, accounts: Some(text) };
+    let wide = ServeFiles { accounts: Some(text), ..ServeFiles::default() };
     assert_eq!(served.server.adopt(&wide).unwrap(), ["the accounts of [serve] changed"]);
     assert_eq!(served.ask(&with).status, 200);
     assert_eq!(served.server.adopt(&wide).unwrap(), [""; 0]);
@@ -276,7 +275,7 @@ fn a_client_that_reads_nothing_is_closed_and_one_that_is_held_back_is_not() {
     let text = with_token("", &token, terms).unwrap();
     // 100 kB take a second: the second piece waits longer than a client may stand still.
     let text = text.replacen("name = \"slow\"", "name = \"slow\"\nrate = \"800 kbit/s\"", 1);
-    let files = ServeFiles { tls: None, accounts: Some(text) };
+    let files = ServeFiles { accounts: Some(text), ..ServeFiles::default() };
     let served = Served::start(LIMITS, Duration::from_secs(2), &files);
     let head = |range: &str| {
         format!(

@@ -15,8 +15,15 @@
 //! sha256 = "…"                       # of the token
 //! created = "2026-11-26T12:00:00Z"
 //! expires = "2027-11-26T00:00:00Z"   # without it never
+//!
+//! [[account.key]]                     # for S3
+//! label = "2026"
+//! id = "SKY…"
+//! secret = "…"                       # the file is for its owner alone then
+//! created = "2026-11-26T12:00:00Z"
 //! ```
 
+use crate::access_key::{AccessKey, KeySecret};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use skyhaul_catalogue::Filter;
@@ -30,12 +37,20 @@ pub struct Accounts {
     accounts: Vec<Arc<ServeAccount>>,
     /// For each token its account's index, and when it expires.
     tokens: BTreeMap<TokenHash, TokenUse>,
+    /// The same for each access key, with its secret.
+    keys: BTreeMap<String, KeyUse>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TokenUse {
     account: usize,
     expires: Option<Utc>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct KeyUse {
+    of: TokenUse,
+    secret: KeySecret,
 }
 
 /// Who asks, and what of.
@@ -73,6 +88,8 @@ pub enum ServeRoot {
     Prip,
     /// `/cadip`: OData of contacts.
     Cadip,
+    /// Requests of S3, which are signed, and `/s3`.
+    S3,
 }
 
 /// An accounts file that cannot be used: one sentence, with the line where there is one.
@@ -82,15 +99,15 @@ pub struct AccountsError(pub String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AccountsFile {
+pub(crate) struct AccountsFile {
     #[serde(default)]
-    account: Vec<AccountEntry>,
+    pub account: Vec<AccountEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AccountEntry {
-    name: String,
+pub(crate) struct AccountEntry {
+    pub name: String,
     filter: Option<String>,
     roots: Option<Vec<ServeRoot>>,
     connections: Option<u32>,
@@ -98,21 +115,33 @@ struct AccountEntry {
     volume: Option<ByteCount>,
     requests: Option<u32>,
     #[serde(default)]
-    token: Vec<TokenEntry>,
+    pub token: Vec<TokenEntry>,
+    #[serde(default)]
+    pub key: Vec<KeyEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TokenEntry {
-    label: String,
+pub(crate) struct TokenEntry {
+    pub label: String,
     sha256: String,
-    created: String,
-    expires: Option<String>,
+    pub created: String,
+    pub expires: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyEntry {
+    pub label: String,
+    pub id: String,
+    secret: String,
+    pub created: String,
+    pub expires: Option<String>,
 }
 
 /// Accounts of one file.
 const ACCOUNTS_MAX: usize = 1_000;
-/// Tokens of one account.
+/// Tokens of one account, and keys of one.
 const TOKENS_MAX: usize = 16;
 
 impl TokenHash {
@@ -123,12 +152,7 @@ impl TokenHash {
 
     /// From 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
-        let is_hex = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let mut hash = [0; 32];
-        for (place, byte) in hash.iter_mut().enumerate().filter(|_| is_hex) {
-            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
-        }
-        is_hex.then_some(Self(hash))
+        crate::file_answer::from_hex(text).map(Self)
     }
 
     /// As 64 hexadecimal digits.
@@ -145,9 +169,9 @@ impl core::fmt::Debug for TokenHash {
 
 impl ServeRoot {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Products, Self::Stac, Self::Prip, Self::Cadip];
+    pub const ALL: [Self; 5] = [Self::Products, Self::Stac, Self::Prip, Self::Cadip, Self::S3];
     /// Those that a node has unless it is told otherwise: files of contacts take their room on the
-    /// disk once more.
+    /// disk once more, and keys of S3 stand in the accounts file as they are.
     pub const USUAL: [Self; 3] = [Self::Products, Self::Stac, Self::Prip];
 
     /// The first segment of its paths.
@@ -157,6 +181,7 @@ impl ServeRoot {
             Self::Stac => "stac",
             Self::Prip => "prip",
             Self::Cadip => "cadip",
+            Self::S3 => "s3",
         }
     }
 
@@ -172,24 +197,16 @@ impl Accounts {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn parse(text: &str) -> Result<Self, AccountsError> {
-        let refuse = |what: String| AccountsError(what);
-        let file: AccountsFile = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
-            let at = line.map_or(String::new(), |line| format!("line {line}: "));
-            refuse(format!("{at}{}", error.message().replace('\n', "; ")))
-        })?;
-        if file.account.len() > ACCOUNTS_MAX {
-            return Err(refuse(format!("there are more than {ACCOUNTS_MAX} accounts")));
-        }
+        let file = AccountsFile::parse(text)?;
         let mut accounts = Self::default();
         for entry in file.account {
-            accounts.add(entry).map_err(refuse)?;
+            accounts.add(entry).map_err(AccountsError)?;
         }
         Ok(accounts)
     }
 
     fn add(&mut self, entry: AccountEntry) -> Result<(), String> {
-        let AccountEntry { name, filter, roots, connections, rate, volume, requests, token } =
+        let AccountEntry { name, filter, roots, connections, rate, volume, requests, token, key } =
             entry;
         check_name("account", &name)?;
         if self.accounts.iter().any(|known| known.name == name) {
@@ -206,33 +223,51 @@ impl Accounts {
         if zero {
             return Err(format!("account `{name}` has a limit of zero; remove its table instead"));
         }
-        if token.len() > TOKENS_MAX {
-            return Err(format!("account `{name}` has more than {TOKENS_MAX} tokens"));
+        if token.len().max(key.len()) > TOKENS_MAX {
+            return Err(format!("account `{name}` has more than {TOKENS_MAX} tokens, or keys"));
         }
-        let index = self.accounts.len();
-        for entry in token {
-            let TokenEntry { label, sha256, created, expires } = entry;
-            check_name("token", &label)?;
-            let time = |text: &str| {
-                Utc::from_rfc3339(text).ok_or_else(|| {
-                    format!("token `{label}` of account `{name}`: `{text}` is no time (RFC 3339)")
-                })
-            };
-            time(&created)?;
-            let expires = expires.as_deref().map(time).transpose()?;
-            let hash = TokenHash::from_hex(&sha256).ok_or_else(|| {
-                format!(
-                    "token `{label}` of account `{name}`: `sha256` is not 64 hexadecimal digits"
-                )
-            })?;
-            if self.tokens.insert(hash, TokenUse { account: index, expires }).is_some() {
-                return Err(format!("token `{label}` of account `{name}` is there twice"));
-            }
-        }
+        token.into_iter().try_for_each(|entry| self.add_token(&name, entry))?;
+        key.into_iter().try_for_each(|entry| self.add_key(&name, entry))?;
         let roots = roots.unwrap_or_else(|| ServeRoot::ALL.to_vec());
         let account = ServeAccount { name, filter, roots, connections, rate, volume, requests };
         self.accounts.push(Arc::new(account));
         Ok(())
+    }
+
+    /// Adds a token of the account that is added next.
+    fn add_token(&mut self, name: &str, entry: TokenEntry) -> Result<(), String> {
+        let TokenEntry { label, sha256, created, expires } = entry;
+        check_name("token", &label)?;
+        let of = || format!("token `{label}` of account `{name}`");
+        let known = self.used(&created, expires.as_deref()).map_err(|what| of() + &what)?;
+        let hash = TokenHash::from_hex(&sha256)
+            .ok_or_else(|| format!("{}: `sha256` is not 64 hexadecimal digits", of()))?;
+        match self.tokens.insert(hash, known) {
+            Some(_) => Err(format!("{} is there twice", of())),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds an access key of the account that is added next.
+    fn add_key(&mut self, name: &str, entry: KeyEntry) -> Result<(), String> {
+        let KeyEntry { label, id, secret, created, expires } = entry;
+        check_name("key", &label)?;
+        let of = || format!("key `{label}` of account `{name}`");
+        let known = self.used(&created, expires.as_deref()).map_err(|what| of() + &what)?;
+        let key = AccessKey::new(id, secret).map_err(|what| format!("{}: {what}", of()))?;
+        match self.keys.insert(key.id, KeyUse { of: known, secret: key.secret }) {
+            Some(_) => Err(format!("{} is there twice", of())),
+            None => Ok(()),
+        }
+    }
+
+    /// What is kept of a token or a key of the account that is added next.
+    fn used(&self, created: &str, expires: Option<&str>) -> Result<TokenUse, String> {
+        let time = |text: &str| {
+            Utc::from_rfc3339(text).ok_or_else(|| format!(": `{text}` is no time (RFC 3339)"))
+        };
+        time(created)?;
+        Ok(TokenUse { account: self.accounts.len(), expires: expires.map(time).transpose()? })
     }
 
     /// The account of a token at a time; none where it has none, or has expired.
@@ -242,9 +277,37 @@ impl Accounts {
         is_valid.then(|| &self.accounts[*account])
     }
 
+    /// The account of an access key at a time, with the key's secret; none where it has none, or
+    /// has expired.
+    pub fn of_key(&self, id: &str, now: Utc) -> Option<(&Arc<ServeAccount>, &KeySecret)> {
+        let KeyUse { of: TokenUse { account, expires }, secret } = self.keys.get(id)?;
+        let is_valid = expires.is_none_or(|expires| now < expires);
+        is_valid.then(|| (&self.accounts[*account], secret))
+    }
+
+    /// Whether it has secrets of access keys: the file is not for others then.
+    pub fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     /// All accounts, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<ServeAccount>> {
         self.accounts.iter()
+    }
+}
+
+impl AccountsFile {
+    /// Reads the text of a file, as far as its form goes.
+    pub fn parse(text: &str) -> Result<Self, AccountsError> {
+        let file: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+            let at = line.map_or(String::new(), |line| format!("line {line}: "));
+            AccountsError(format!("{at}{}", error.message().replace('\n', "; ")))
+        })?;
+        if file.account.len() > ACCOUNTS_MAX {
+            return Err(AccountsError(format!("there are more than {ACCOUNTS_MAX} accounts")));
+        }
+        Ok(file)
     }
 }
 
@@ -298,6 +361,19 @@ mod tests {
         ] {
             let error = Accounts::parse(&good.replacen(from, to, 1)).unwrap_err();
             assert!(error.0.contains(said), "{error}");
+        }
+        let key = |id: &str, secret: &str| {
+            let times = "created = \"2026-11-26T00:00:00Z\"";
+            let key = format!("[[account.key]]\nlabel = \"k\"\nid = \"{id}\"\nsecret = ");
+            Accounts::parse(&format!("{good}{key}\"{secret}\"\n{times}\n"))
+        };
+        let accounts = key("SKYABCDEFGHIJKLM", &"s".repeat(40)).unwrap();
+        let (found, _) = accounts.of_key("SKYABCDEFGHIJKLM", Utc::default()).unwrap();
+        assert!(accounts.has_keys() && found.name == "lance");
+        assert!(!format!("{accounts:?}").contains("sssss"));
+        for (id, secret) in [("SKY/", "s"), ("SKYABCDEFGHIJKLM", "short")] {
+            let error = key(id, secret).unwrap_err();
+            assert!(error.0.contains("key `k` of account `lance`: "), "{error}");
         }
         let twice = format!("{good}{}", &good[good.find("[[account.t").unwrap()..]);
         let error = Accounts::parse(&twice).unwrap_err();

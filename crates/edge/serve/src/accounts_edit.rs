@@ -1,6 +1,7 @@
 //! Changing the text of an accounts file: comments and what stands elsewhere stay.
 
-use crate::accounts::{Accounts, AccountsError, TokenHash, check_name};
+use crate::access_key::AccessKey;
+use crate::accounts::{Accounts, AccountsError, AccountsFile, TokenHash, check_name};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use skyhaul_units::Utc;
@@ -22,7 +23,22 @@ pub struct KnownToken {
     pub expires: Option<String>,
 }
 
-/// What a new token is for.
+/// An access key of the file, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct KnownKey {
+    /// The account.
+    pub account: String,
+    /// Its label.
+    pub label: String,
+    /// Its identifier.
+    pub id: String,
+    /// When it was made.
+    pub created: String,
+    /// When it expires, if it does.
+    pub expires: Option<String>,
+}
+
+/// What a new token, or a new key, is for.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenTerms<'a> {
     /// The account; it is made if it is not there.
@@ -62,11 +78,33 @@ pub fn with_token(
     token: &NewToken,
     terms: TokenTerms<'_>,
 ) -> Result<String, AccountsError> {
+    let hash = TokenHash::of(token.secret()).to_hex();
+    with_entry(text, "token", &[("sha256", &hash)], terms)
+}
+
+/// The text of the file with one more access key.
+///
+/// # Errors
+/// The file cannot be used, or has a key of this label.
+pub fn with_key(
+    text: &str,
+    key: &AccessKey,
+    terms: TokenTerms<'_>,
+) -> Result<String, AccountsError> {
+    with_entry(text, "key", &[("id", &key.id), ("secret", key.secret.as_str())], terms)
+}
+
+fn with_entry(
+    text: &str,
+    what: &str,
+    values: &[(&str, &str)],
+    terms: TokenTerms<'_>,
+) -> Result<String, AccountsError> {
     let TokenTerms { account, label, created, expires } = terms;
     check_name("account", account).map_err(AccountsError)?;
-    check_name("token", label).map_err(AccountsError)?;
-    if tokens(text)?.iter().any(|known| known.account == account && known.label == label) {
-        let what = format!("account `{account}` has a token `{label}`; give another --label");
+    check_name(what, label).map_err(AccountsError)?;
+    if has_entry(text, what, account, label)? {
+        let what = format!("account `{account}` has a {what} `{label}`; give another --label");
         return Err(AccountsError(what));
     }
     let mut document = document(text)?;
@@ -81,12 +119,14 @@ pub fn with_token(
     let entry = found.expect("it was pushed if it was not there");
     let mut added = Table::new();
     added.insert("label", value(label));
-    added.insert("sha256", value(TokenHash::of(token.secret()).to_hex()));
+    for (key, text) in values {
+        added.insert(key, value(*text));
+    }
     added.insert("created", value(created.to_string()));
     if let Some(expires) = expires {
         added.insert("expires", value(expires.to_string()));
     }
-    tables(entry, "token")?.push(added);
+    tables(entry, what)?.push(added);
     checked(document.to_string())
 }
 
@@ -95,41 +135,80 @@ pub fn with_token(
 /// # Errors
 /// The file cannot be used, or has no such token.
 pub fn without_token(text: &str, account: &str, label: &str) -> Result<String, AccountsError> {
-    if !tokens(text)?.iter().any(|known| known.account == account && known.label == label) {
+    without_entry(text, "token", account, label)
+}
+
+/// The text of the file without an access key.
+///
+/// # Errors
+/// The file cannot be used, or has no such key.
+pub fn without_key(text: &str, account: &str, label: &str) -> Result<String, AccountsError> {
+    without_entry(text, "key", account, label)
+}
+
+fn without_entry(
+    text: &str,
+    what: &str,
+    account: &str,
+    label: &str,
+) -> Result<String, AccountsError> {
+    if !has_entry(text, what, account, label)? {
         let account = skyhaul_units::printable(account, 64);
         let label = skyhaul_units::printable(label, 64);
-        let help = "`skyhaul serve token list` shows what there is";
-        return Err(AccountsError(format!("account `{account}` has no token `{label}`; {help}")));
+        let help = format!("`skyhaul serve {what} list` shows what there is");
+        return Err(AccountsError(format!("account `{account}` has no {what} `{label}`; {help}")));
     }
     let mut document = document(text)?;
     for table in tables(document.as_table_mut(), "account")?.iter_mut() {
-        if name_of(table, "name") == Some(account) && table.contains_key("token") {
-            tables(table, "token")?.retain(|token| name_of(token, "label") != Some(label));
+        if name_of(table, "name") == Some(account) && table.contains_key(what) {
+            tables(table, what)?.retain(|entry| name_of(entry, "label") != Some(label));
         }
     }
     checked(document.to_string())
 }
 
-/// The tokens of a file.
+fn has_entry(text: &str, what: &str, account: &str, label: &str) -> Result<bool, AccountsError> {
+    Ok(match what {
+        "key" => keys(text)?.iter().any(|key| key.account == account && key.label == label),
+        _ => tokens(text)?.iter().any(|token| token.account == account && token.label == label),
+    })
+}
+
+/// The tokens of a file, however its tables are written.
 ///
 /// # Errors
 /// The file cannot be used.
 pub fn tokens(text: &str) -> Result<Vec<KnownToken>, AccountsError> {
     Accounts::parse(text)?;
-    let document = document(text)?;
     let mut found = Vec::new();
-    let accounts = document.get("account").and_then(Item::as_array_of_tables);
-    for account in accounts.into_iter().flatten() {
-        let tokens = account.get("token").and_then(Item::as_array_of_tables);
-        for token in tokens.into_iter().flatten() {
-            let text = |table: &Table, key: &str| name_of(table, key).map(str::to_owned);
-            found.push(KnownToken {
-                account: text(account, "name").unwrap_or_default(),
-                label: text(token, "label").unwrap_or_default(),
-                created: text(token, "created").unwrap_or_default(),
-                expires: text(token, "expires"),
-            });
-        }
+    for account in AccountsFile::parse(text)?.account {
+        let name = account.name;
+        found.extend(account.token.into_iter().map(|token| KnownToken {
+            account: name.clone(),
+            label: token.label,
+            created: token.created,
+            expires: token.expires,
+        }));
+    }
+    Ok(found)
+}
+
+/// The access keys of a file, however its tables are written.
+///
+/// # Errors
+/// The file cannot be used.
+pub fn keys(text: &str) -> Result<Vec<KnownKey>, AccountsError> {
+    Accounts::parse(text)?;
+    let mut found = Vec::new();
+    for account in AccountsFile::parse(text)?.account {
+        let name = account.name;
+        found.extend(account.key.into_iter().map(|key| KnownKey {
+            account: name.clone(),
+            label: key.label,
+            id: key.id,
+            created: key.created,
+            expires: key.expires,
+        }));
     }
     Ok(found)
 }
@@ -182,6 +261,34 @@ mod tests {
         let accounts = Accounts::parse(&gone).unwrap();
         assert!(accounts.of_token(token.secret(), Utc::default()).is_none());
         assert!(gone.contains("# near real time"), "{gone}");
+    }
+
+    #[test]
+    fn keys_come_and_go_beside_tokens() {
+        let token = NewToken::from_random([7; 32]);
+        let one = with_token("", &token, terms("a", "1")).unwrap();
+        let key = AccessKey::from_random([9; 32], [8; 32]);
+        let two = with_key(&one, &key, terms("a", "1")).unwrap();
+        let accounts = Accounts::parse(&two).unwrap();
+        let (account, secret) = accounts.of_key(&key.id, Utc::default()).unwrap();
+        assert_eq!((account.name.as_str(), secret), ("a", &key.secret));
+        let known = keys(&two).unwrap();
+        assert_eq!((known.len(), &known[0].id), (1, &key.id));
+        let error = with_key(&two, &key, terms("a", "1")).unwrap_err();
+        assert!(error.0.contains("has a key `1`"), "{error}");
+        assert_eq!(without_key(&two, "a", "1").unwrap(), one);
+    }
+
+    #[test]
+    fn tokens_of_tables_in_one_line_are_listed_too() {
+        let hash = TokenHash::of("x").to_hex();
+        let text = format!(
+            "account = [{{ name = \"a\", token = [{{ label = \"1\", sha256 = \"{hash}\", created \
+             = \"2026-11-26T12:00:00Z\" }}] }}]"
+        );
+        assert_eq!(tokens(&text).unwrap()[0].label, "1");
+        let error = without_token(&text, "a", "1").unwrap_err();
+        assert!(error.0.contains("is not written as tables"), "{error}");
     }
 
     #[test]

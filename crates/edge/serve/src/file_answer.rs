@@ -12,14 +12,23 @@ use skyhaul_units::Utc;
 /// The answer about a file that was published at a time. Its SHA-256 is its entity tag: the tag
 /// stays the same as long as the bytes do, on every node.
 pub fn file_answer(request: &ServeRequest, file: &ItemFile, published: Utc) -> ServeAnswer {
-    let tag = tag(file);
+    tagged_answer(request, file, published, &tag(file))
+}
+
+/// The answer about a file, whose entity tag is another one.
+pub fn tagged_answer(
+    request: &ServeRequest,
+    file: &ItemFile,
+    published: Utc,
+    tag: &str,
+) -> ServeAnswer {
     let of_file = |status| {
         ServeAnswer::empty(status)
-            .header("etag", tag.clone())
+            .header("etag", tag)
             .header("last-modified", http_date(published))
             .header("cache-control", "private, no-transform")
     };
-    match condition(request, &tag, published) {
+    match condition(request, tag, published) {
         Condition::Holds => {}
         Condition::NotModified => return of_file(304),
         Condition::Failed => {
@@ -41,7 +50,7 @@ pub fn file_answer(request: &ServeRequest, file: &ItemFile, published: Utc) -> S
     // Ranges are defined for GET alone (RFC 9110 14.2).
     let wanted = request
         .header("range")
-        .filter(|_| request.method == ServeMethod::Get && is_for_this(request, &tag, published));
+        .filter(|_| request.method == ServeMethod::Get && is_for_this(request, tag, published));
     let whole = ByteSpan { from: 0, len: file.size };
     let selected = wanted.map_or(RangeSelection::Whole, |header| selection(header, file.size));
     let (answer, slices) = match selected {
@@ -146,6 +155,16 @@ pub fn tag(file: &ItemFile) -> String {
 /// Bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// 64 hexadecimal digits as bytes.
+pub fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let is_hex = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut bytes = [0; 32];
+    for (place, byte) in bytes.iter_mut().enumerate().filter(|_| is_hex) {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    is_hex.then_some(bytes)
 }
 
 fn content_range(part: ByteSpan, size: u64) -> String {

@@ -3,7 +3,8 @@
 use crate::accounts::{Accounts, ServeAccount, ServeRoot};
 use crate::answer::ServeAnswer;
 use crate::meter::UseMeter;
-use crate::request::ServeRequest;
+use crate::request::{ServeMethod, ServeRequest};
+use crate::s3::{SignatureClaim, read_only, refusal};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use core::net::IpAddr;
@@ -205,19 +206,12 @@ impl Gate {
         now: GateTime,
     ) -> Result<ServeAdmission, ServeAnswer> {
         let Some(accounts) = &self.accounts else { return Ok(ServeAdmission { account: None }) };
-        let token = request.header("authorization").and_then(token_of);
-        let found = token.and_then(|token| accounts.of_token(&token, now.utc)).cloned();
-        let Some(account) = found else {
-            self.counters.unauthorized += 1;
-            let what = match request.header("authorization") {
-                None => {
-                    "give a token, as `Authorization: Bearer TOKEN`, or as the password of Basic"
-                }
-                Some(_) => "the token is not known, or has expired; ask the operator for another",
-            };
-            return Err(ServeAnswer::problem(401, what)
-                .header("www-authenticate", "Bearer, Basic realm=\"skyhaul\", charset=\"UTF-8\""));
+        let found = match SignatureClaim::of(request) {
+            Err(refused) => Err(refused),
+            Ok(Some(claim)) => of_signature(accounts, request, &claim, now.utc),
+            Ok(None) => of_token(accounts, request, now.utc),
         };
+        let account = found.inspect_err(|_| self.counters.unauthorized += 1)?;
         if root.is_some_and(|root| !account.roots.contains(&root)) {
             self.counters.refused += 1;
             let what = "this account may not use this interface; ask the operator";
@@ -309,6 +303,51 @@ pub struct GateTime {
     pub utc: Utc,
 }
 
+/// The account that signed a request.
+fn of_signature(
+    accounts: &Accounts,
+    request: &ServeRequest,
+    claim: &SignatureClaim,
+    now: Utc,
+) -> Result<Arc<ServeAccount>, ServeAnswer> {
+    let unknown = || {
+        let what = "the access key is not known, or has expired; ask the operator for another";
+        refusal(403, "InvalidAccessKeyId", what)
+    };
+    let (account, secret) = accounts.of_key(&claim.key, now).ok_or_else(unknown)?;
+    claim.check_time(now)?;
+    if request.method == ServeMethod::Other {
+        // Which method it was signed with is not known any more, and none of them is answered.
+        return Err(read_only());
+    }
+    match claim.is_by(request, secret) {
+        true => Ok(account.clone()),
+        false => {
+            let what = "the request was signed with another secret, or was changed on its way";
+            Err(refusal(403, "SignatureDoesNotMatch", what))
+        }
+    }
+}
+
+/// The account of the token of a request.
+fn of_token(
+    accounts: &Accounts,
+    request: &ServeRequest,
+    now: Utc,
+) -> Result<Arc<ServeAccount>, ServeAnswer> {
+    let header = request.header("authorization");
+    let token = header.and_then(token_of);
+    let found = token.and_then(|token| accounts.of_token(&token, now));
+    found.cloned().ok_or_else(|| {
+        let what = match header {
+            None => "give a token, as `Authorization: Bearer TOKEN`, or as the password of Basic",
+            Some(_) => "the token is not known, or has expired; ask the operator for another",
+        };
+        ServeAnswer::problem(401, what)
+            .header("www-authenticate", "Bearer, Basic realm=\"skyhaul\", charset=\"UTF-8\"")
+    })
+}
+
 /// The token of an `Authorization` header: of `Bearer`, or the password of `Basic`, whose user name
 /// is not looked at.
 fn token_of(header: &str) -> Option<String> {
@@ -335,7 +374,6 @@ fn network(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
     use crate::accounts::TokenHash;
-    use crate::request::ServeMethod;
 
     const LIMITS: GateLimits = GateLimits { connections: 3, per_address: 2 };
 

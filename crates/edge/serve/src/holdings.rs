@@ -35,11 +35,15 @@ pub trait ServedCatalogue {
     /// See [`HoldingsError`].
     fn numbered(&mut self, id: u64) -> Result<Option<HeldItem>, HoldingsError>;
 
-    /// The collections that have an item that the filter takes.
+    /// The collections that have an item that the filter takes: of one mission, or of all.
     ///
     /// # Errors
     /// See [`HoldingsError`].
-    fn collections(&mut self, filter: &Filter) -> Result<Vec<HeldCollection>, HoldingsError>;
+    fn collections(
+        &mut self,
+        mission: Option<&str>,
+        filter: &Filter,
+    ) -> Result<Vec<HeldCollection>, HoldingsError>;
 
     /// The contacts that are offered, by their numbers.
     fn sessions(&mut self) -> Vec<Arc<ContactSession>>;

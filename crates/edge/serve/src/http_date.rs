@@ -22,6 +22,13 @@ pub fn http_date(time: Utc) -> String {
     )
 }
 
+/// A time with milliseconds (RFC 3339).
+pub fn milliseconds(time: Utc) -> String {
+    let text = time.to_string();
+    let cut = text.find('.').map_or(text.len(), |dot| (dot + 4).min(text.len()));
+    format!("{}Z", text[..cut].trim_end_matches('Z'))
+}
+
 /// The time that a header has; none where it is written in another way. The two obsolete forms are
 /// not read: no client of this century sends them.
 pub fn from_http_date(text: &str) -> Option<Utc> {

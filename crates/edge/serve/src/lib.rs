@@ -13,6 +13,7 @@
 //! assert_eq!(refused.status, 400);
 //! ```
 
+mod access_key;
 mod accounts;
 mod accounts_edit;
 mod answer;
@@ -27,10 +28,15 @@ mod products;
 mod range;
 mod request;
 mod router;
+mod s3;
 mod stac;
 
+pub use access_key::{AccessKey, KeySecret};
 pub use accounts::{Accounts, AccountsError, ServeAccount, ServeRoot, TokenHash};
-pub use accounts_edit::{KnownToken, NewToken, TokenTerms, tokens, with_token, without_token};
+pub use accounts_edit::{
+    KnownKey, KnownToken, NewToken, TokenTerms, keys, tokens, with_key, with_token, without_key,
+    without_token,
+};
 pub use answer::{AnswerBody, BodyPlace, ByteSpan, FileBody, FileSlice, ServeAnswer};
 pub use contact_session::{
     ContactSession, SessionFile, SessionFrames, SessionLabel, SessionProgress,
@@ -42,11 +48,10 @@ pub use holdings::{Asker, HeldCollection, HeldItem, HeldPage, HoldingsError, Ser
 pub use http_date::http_date;
 pub use meter::UseMeter;
 pub use odata::filter::{ODataFilter, ODataValue, TextFunction, parse as parse_odata_filter};
-pub use odata::finished;
 pub use products::gone;
 pub use range::{RangeSelection, selection};
 pub use request::{ServeMethod, ServeRequest};
-pub use router::{answer, root_of};
+pub use router::{answer, finished, is_of_one, root_of, root_of_head};
 
 #[cfg(test)]
 mod tests;

@@ -7,16 +7,12 @@ mod identifier;
 pub mod prip;
 mod query;
 
-use crate::accounts::ServeRoot;
 use crate::answer::{AnswerBody, ServeAnswer};
 use serde_json::{Value, json};
 
-/// An answer of an interface, in its own form: refusals of OData have a form of their own, and a
-/// `Warning` header, which their clients show.
-pub fn finished(root: Option<ServeRoot>, answer: ServeAnswer) -> ServeAnswer {
-    if !matches!(root, Some(ServeRoot::Prip | ServeRoot::Cadip)) {
-        return answer;
-    }
+/// An answer in the form of OData: its refusals have one of their own, and a `Warning` header,
+/// which clients show.
+pub fn finished(answer: ServeAnswer) -> ServeAnswer {
     let answer = answer.header("odata-version", "4.0");
     let AnswerBody::Bytes(bytes) = &answer.body else { return answer };
     if answer.status < 400 {

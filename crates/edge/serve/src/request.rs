@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub struct ServeRequest {
     /// What is asked for.
     pub method: ServeMethod,
+    /// The path as it came, but decoded: with empty segments, and with the slash at its end.
+    pub written: String,
     /// The segments of the path, decoded. None is empty, `.` or `..`, and none has a `/`.
     pub path: Vec<String>,
     /// The query, decoded, in its order.
@@ -51,6 +53,8 @@ impl ServeRequest {
             return Err(ServeAnswer::problem(414, "the address is longer than 16 KiB"));
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let written =
+            decoded(path, Plus::Itself).ok_or_else(|| bad("the path has a wrong percent code"))?;
         let mut segments = Vec::new();
         for segment in path.split('/').filter(|segment| !segment.is_empty()) {
             let decoded = decoded(segment, Plus::Itself)
@@ -71,7 +75,7 @@ impl ServeRequest {
             }
             parameters.push(pair.ok_or_else(|| bad("the query has a wrong percent code"))?);
         }
-        Ok(Self { method, path: segments, query: parameters, ..Self::default() })
+        Ok(Self { method, written, path: segments, query: parameters, ..Self::default() })
     }
 
     /// A header, by its name in small letters.

@@ -79,7 +79,7 @@ fn collections(
     asker: Asker<'_>,
     holdings: &mut dyn ServedCatalogue,
 ) -> Result<Vec<HeldCollection>, ServeAnswer> {
-    Ok(holdings.collections(&asker.visible(Filter::Always(true)))?)
+    Ok(holdings.collections(None, &asker.visible(Filter::Always(true)))?)
 }
 
 fn one(

@@ -43,11 +43,18 @@ impl ServedCatalogue for Memory {
         Ok(self.0.iter().find(|held| held.id == id).cloned())
     }
 
-    fn collections(&mut self, filter: &Filter) -> Result<Vec<HeldCollection>, HoldingsError> {
+    fn collections(
+        &mut self,
+        asked: Option<&str>,
+        filter: &Filter,
+    ) -> Result<Vec<HeldCollection>, HoldingsError> {
         let mut found: Vec<HeldCollection> = Vec::new();
         for held in self.0.iter().filter(|held| filter.takes(&held.item)) {
             let (mission, product) = (held.item.mission.clone(), held.item.product.clone());
-            if !found.iter().any(|known| known.mission == mission && known.product == product) {
+            let is_asked = asked.is_none_or(|asked| asked == held.item.mission);
+            if is_asked
+                && !found.iter().any(|known| known.mission == mission && known.product == product)
+            {
                 found.push(HeldCollection { mission, product, first: held.item.published });
             }
         }
@@ -98,7 +105,7 @@ fn memory() -> Memory {
 fn asked(request: &ServeRequest, account: Option<&ServeAccount>) -> ServeAnswer {
     let asker = Asker { account, base: "https://c.example.org", node: "centre" };
     let answer = answer(request, &ServeRoot::ALL, asker, &mut memory());
-    finished(root_of(request), answer)
+    finished(root_of(request), answer, "7F")
 }
 
 fn get(target: &str) -> ServeAnswer {

@@ -29,6 +29,7 @@ use crate::subscription::{ItemKind, MAX_SUBSCRIPTIONS, SubscriptionEntry};
 use crate::sync::Sync;
 use crate::{Applies, ConfigKey, NodeConfig, Presence};
 use skyhaul_transport::ClassTree;
+use skyhaul_units::Duration;
 use std::path::{Path, PathBuf};
 
 /// Every table that a file may have.
@@ -146,19 +147,13 @@ const SENDING: [&str; 9] =
 /// Those of them about contacts, which need a destination that takes contacts.
 const CAPTURING: [&str; 2] = ["channel", "refill"];
 /// Tables that say what is received, and need an address to listen on.
-const RECEIVING: [&str; 9] = [
-    "store",
-    "session",
-    "products",
-    "product",
-    "expedited",
-    "budget",
-    "retention",
-    "live",
-    "serve",
-];
+const RECEIVING: [&str; 8] =
+    ["store", "session", "products", "product", "expedited", "budget", "retention", "live"];
+/// Contacts that are served from the spool stay there for so long, unless room is needed: a look
+/// at it comes twice a second.
+const READ_WITHIN: Duration = Duration::from_secs(60);
 /// Tables that say what is made of contacts, and need `[products]`.
-const MADE: [&str; 5] = ["product", "expedited", "budget", "live", "serve"];
+const MADE: [&str; 4] = ["product", "expedited", "budget", "live"];
 
 impl NodeFile {
     /// What the node does. `tables` are those that the file has.
@@ -201,6 +196,10 @@ impl NodeFile {
         };
         let forwards = core::mem::take(&mut self.forward).into_iter();
         let (sent, received) = forwards.partition(is_sent);
+        let reads_spool = serve.as_ref().is_some_and(ServeEntry::is_of_contacts);
+        if reads_spool && self.listen.is_empty() {
+            self.spool.retention = self.spool.retention.max(READ_WITHIN);
+        }
         let station = (!far.is_empty()).then(|| self.station(far, sent));
         let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
@@ -253,7 +252,19 @@ impl NodeFile {
         if let (None, Some(table)) = (&self.products, has(&MADE)) {
             return Err(ConfigError::needs(config, table, "[products]"));
         }
-        Ok(())
+        self.check_served(config)
+    }
+
+    /// Checks that the node has what it serves: products, or contacts where it only captures.
+    fn check_served(&self, config: ConfigText<'_>) -> Result<(), ConfigError> {
+        let Some(serve) = &self.serve else { return Ok(()) };
+        let needs = |other| Err(ConfigError::needs(config, "serve", other));
+        match (self.listen.is_empty(), serve.is_of_contacts()) {
+            (false, _) if self.products.is_none() => needs("[products]"),
+            (true, false) => needs("[[listen]]"),
+            (true, true) if self.channel.is_empty() => needs("[[channel]]"),
+            _ => Ok(()),
+        }
     }
 
     fn check_forwards(

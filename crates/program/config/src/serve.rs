@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 section! {
     /// Serves published products over HTTPS to customers who come for them. Certificate, key and
-    /// accounts are read again on SIGHUP. Needs `[products]`.
+    /// accounts are read again on SIGHUP. Needs `[products]`; at a node that only captures,
+    /// `interfaces = ["cadip"]`.
     "[serve]" ServeEntry checked by ServeEntry::check {
         /// The TCP address and port to listen on. Beyond loopback, TLS and accounts are needed.
         bind: SocketAddr => required,
@@ -23,10 +24,12 @@ section! {
         /// What addresses in answers begin with, such as `https://centre.example.org:8443`.
         /// Default: what the client calls the server.
         address: String => optional,
-        /// The interfaces: `products`, `stac`, `prip`, `cadip`. With `cadip`, the frames of
-        /// contacts are kept as files too, for the retention of the store. Default: all but
-        /// `cadip`.
+        /// The interfaces: `products`, `stac`, `prip`, `cadip`, `s3`. With `cadip`, the frames of
+        /// contacts are kept as files too. Default: `products`, `stac` and `prip`.
         interfaces: ServeRoots => optional,
+        /// How long the files of a contact stay after its end (`cadip`). Default: `retention` of
+        /// `[store]`; at a node that only captures, 7 d.
+        contact_retention: Duration => optional,
         /// The most connections at a time. Each may take a file and 1 MiB of the system's memory.
         connections: u32 => "2000",
         /// The most of them from one address: an IPv4 address, or a network of 64 bits of IPv6.
@@ -47,6 +50,11 @@ impl ServeEntry {
         self.interfaces.as_ref().map_or_else(|| ServeRoot::USUAL.to_vec(), |roots| roots.0.clone())
     }
 
+    /// Whether it has contacts alone, which a node that only captures has too.
+    pub fn is_of_contacts(&self) -> bool {
+        self.roots() == [ServeRoot::Cadip]
+    }
+
     /// Its certificate and key, where it has them.
     pub fn tls(&self) -> Option<TlsPair<'_>> {
         let (certificate, key) = self.certificate.as_ref().zip(self.key.as_ref())?;
@@ -59,6 +67,9 @@ impl ServeEntry {
         }
         if self.interfaces.as_ref().is_some_and(|roots| roots.0.is_empty()) {
             return Err("`interfaces` is empty; name one, or remove the key".to_owned());
+        }
+        if self.contact_retention == Some(Duration::ZERO) {
+            return Err("`contact_retention` is zero: nobody could take a file".to_owned());
         }
         if self.connections == 0 || self.connections_per_address == 0 {
             return Err("a server without connections serves nothing; write at least 1".to_owned());
@@ -127,6 +138,27 @@ mod tests {
                         \"tls/key.pem\"\naccounts = \"accounts.toml\"\nidle = \"60 s\"\n";
 
     #[test]
+    fn a_node_that_only_captures_serves_contacts_alone() {
+        let station = "[node]\nname = \"s\"\nkey = \"k\"\nstate = \"s\"\n[[destination]]\nto = \
+                       \"node:c\"\n[[peer]]\nname = \"c\"\naddresses = [\"127.0.0.1:4700\"]\n\
+                       fingerprints = [\"SHA256:DIGITS\"]\n[[channel]]\nname = \"x\"\ninput = \"file:a\"\n[serve]\nbind = \
+                       \"127.0.0.1:0\"\ninterfaces = [\"cadip\"]\n";
+        let read = |text: &str| parse(text, Path::new("/etc/skyhaul/node.toml"));
+        let station = station.replace("DIGITS", &"0f".repeat(32));
+        let config = read(&station).unwrap();
+        assert!(config.serve.unwrap().is_of_contacts());
+        let retention = config.station.unwrap().spool.retention;
+        assert_eq!(retention, Duration::from_secs(60), "a look at the spool comes in time");
+        for (from, to, what) in [
+            ("[\"cadip\"]", "[\"cadip\", \"prip\"]", "[[listen]]"),
+            ("[[channel]]\nname = \"x\"\ninput = \"file:a\"\n", "", "[[channel]]"),
+        ] {
+            let error = read(&station.replacen(from, to, 1)).unwrap_err();
+            assert!(error.to_string().contains(what), "{error}");
+        }
+    }
+
+    #[test]
     fn a_server_beyond_this_host_has_tls_and_accounts() {
         let read = |text: &str| parse(text, Path::new("/etc/skyhaul/node.toml"));
         let serve = read(NODE).unwrap().serve.unwrap();
@@ -145,6 +177,7 @@ mod tests {
             ("idle = \"60 s\"", "connections = 0", "serves nothing"),
             ("idle = \"60 s\"", "address = \"centre\"", "`address` is not like"),
             ("[products]\ndir = \"products\"", "", "[products]"),
+            ("idle = \"60 s\"", "contact_retention = \"0 s\"", "`contact_retention` is zero"),
         ] {
             let error = read(&NODE.replacen(from, to, 1)).unwrap_err();
             assert!(error.to_string().contains(what), "{error}");

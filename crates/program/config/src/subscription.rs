@@ -240,7 +240,10 @@ impl SubscriptionEntry {
             ("versions", self.versions != VersionsName::Latest),
             ("patience", self.patience.is_some()),
             ("record", self.record != RecordForm::None),
+            ("checksum", self.checksum != ChecksumKind::Md5),
             ("file_types", self.file_types.is_some()),
+            ("data_version", self.data_version.as_str() != USUAL_DATA_VERSION),
+            ("expires", self.expires != USUAL_EXPIRY),
             ("node_name", self.node_name.is_some()),
             ("answer", self.answer.is_some()),
             ("retry", self.retry.is_some()),
@@ -422,6 +425,9 @@ pub(super) const HEADING: &str = "[[subscription]]";
 pub(super) const MAX_SUBSCRIPTIONS: usize = 256;
 /// The default of `priority`.
 const USUAL_PRIORITY: u8 = 1;
+/// As the keys above have them.
+const USUAL_DATA_VERSION: &str = "001";
+const USUAL_EXPIRY: Duration = Duration::from_secs(7 * 86_400);
 /// As many as classes have.
 const LAST_PRIORITY: u8 = 7;
 

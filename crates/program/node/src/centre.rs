@@ -6,8 +6,8 @@
 //! (`retention`), one that watches deliveries and more for each destination (`delivery`), one for
 //! each receiver of live packets (`live`), one that accepts files (`incoming`, and five for each
 //! transfer), one that accepts streams (`streams`, and two for each), one that answers status
-//! requests; and one that cuts contacts into files for pollers (`sessions`), where `[serve]` offers
-//! them. They meet in `shared`.
+//! requests; and one that cuts contacts into files for pollers (`crate::sessions`), where `[serve]`
+//! offers them. They meet in `shared`.
 
 mod admission;
 mod archive;
@@ -22,6 +22,7 @@ mod files;
 mod gaps;
 mod keeper;
 mod live;
+mod offered;
 mod onward;
 mod peer_paths;
 mod processor;
@@ -29,7 +30,6 @@ mod rdr;
 pub(crate) mod reload;
 mod retention;
 mod rivals;
-mod sessions;
 mod shared;
 mod standby_teller;
 mod store_news;
@@ -60,14 +60,12 @@ use onward::Onward;
 use processor::Processor;
 use reload::Reload;
 use retention::RetentionThread;
-use sessions::SessionWriter;
 pub(crate) use shared::CentreShared;
 use shared::CentreState;
 use skyhaul_channels_io::{ChannelService, TakenChannels};
 use skyhaul_config::{CentreConfig, PeerEntry, ProductDestination};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
-use skyhaul_serve_io::ServedContacts;
 use skyhaul_store::{ContactConfig, ContactStore, Disk, StationName};
 use skyhaul_streams_io::AllowedSinks;
 use skyhaul_units::ByteCount;
@@ -147,23 +145,6 @@ impl Centre {
     /// Channels for programs' blocks.
     pub(crate) fn blocks(&self) -> ChannelService {
         self.blocks.clone()
-    }
-
-    /// Begins to offer contacts to pollers. The thread ends with the node.
-    ///
-    /// # Errors
-    /// The folder cannot be used.
-    pub(crate) fn offer_contacts(
-        &self,
-        state: &Path,
-        clock: Clock,
-    ) -> Result<ServedContacts, Fault> {
-        let retention = self.reload.config().store.retention;
-        let writer = SessionWriter::open(self.shared.clone(), clock, state, retention)?;
-        let contacts =
-            ServedContacts { folder: state.join(sessions::FOLDER), board: writer.board() };
-        services::thread("contacts", move || writer.run())?;
-        Ok(contacts)
     }
 
     /// The configuration in force.

@@ -18,6 +18,7 @@ mod orders;
 pub mod rdr;
 mod serve;
 mod services;
+mod sessions;
 mod shutdown;
 pub mod station;
 pub mod status;

@@ -6,7 +6,7 @@ use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{self, Centre, CentreShared, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
-use crate::serve::ServeService;
+use crate::serve::{ServeService, ServedNode};
 use crate::services;
 use crate::station::{self, Station, StationPlace, StationShared};
 use crate::status::{NodeStatus, StatusReply, StatusRequest, StatusServer};
@@ -140,9 +140,13 @@ impl Node {
         let blocks = config.blocks.as_ref();
         let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
         let blocks = blocks.map(Arc::new);
-        let serve = config.serve.as_ref().zip(centre.as_ref());
-        let serve = serve.map(|(entry, centre)| {
-            ServeService::start(entry, centre, &config.node, clock).map(Arc::new)
+        let served = match (&centre, &station) {
+            (Some(centre), _) => Some(ServedNode::Centre(centre)),
+            (None, station) => station.as_ref().map(ServedNode::Station),
+        };
+        let serve = config.serve.as_ref().zip(served);
+        let serve = serve.map(|(entry, served)| {
+            ServeService::start(entry, served, &config.node, clock).map(Arc::new)
         });
         let serve = serve.transpose()?;
         let parts = Parts {

@@ -3,13 +3,31 @@
 use crate::adopted::Adopted;
 use crate::centre::Centre;
 use crate::fault::Fault;
-use crate::services::{is_exposed, private_key};
+use crate::services::{self, is_exposed, is_shared, private_key};
+use crate::sessions::{self, ContactSource, SessionWriter};
+use crate::station::Station;
 use crate::status::{ServeAccountStatus, ServeStatus};
 use skyhaul_config::ServeEntry;
 use skyhaul_net::Clock;
 use skyhaul_serve::{GateLimits, ServeRoot};
-use skyhaul_serve_io::{ServeFault, ServeFiles, ServeNotice, ServeServer, ServeSetup};
+use skyhaul_serve_io::{
+    ServeFault, ServeFiles, ServeNotice, ServeServer, ServeSetup, ServedContacts, ServedProducts,
+};
+use skyhaul_units::Duration;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a server is of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ServedNode<'a> {
+    /// A node that receives.
+    Centre(&'a Centre),
+    /// A node that only captures.
+    Station(&'a Station),
+}
+
+/// The files of a station's contacts stay for so long, if the configuration does not say.
+const CONTACTS_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// The server at work.
 #[derive(Debug)]
@@ -19,28 +37,41 @@ pub(crate) struct ServeService {
 }
 
 impl ServeService {
-    /// Starts it, for the products of a centre.
+    /// Starts it, for the products of a centre, or for the contacts of a station.
     ///
     /// # Errors
     /// A file or the port cannot be used.
     pub(crate) fn start(
         entry: &ServeEntry,
-        centre: &Centre,
+        of: ServedNode<'_>,
         node: &skyhaul_config::Node,
         clock: Clock,
     ) -> Result<Self, Fault> {
         let files = files(entry)?;
-        let contacts = match entry.roots().contains(&ServeRoot::Cadip) {
-            true => Some(centre.offer_contacts(&node.state, clock)?),
-            false => None,
+        let state = &node.state;
+        let (products, contacts) = match of {
+            ServedNode::Centre(centre) => {
+                let kept = centre.config().store.retention;
+                let kept = entry.contact_retention.unwrap_or(kept);
+                let contacts = match entry.roots().contains(&ServeRoot::Cadip) {
+                    true => Some(offer(centre.shared().clone(), clock, state, kept)?),
+                    false => None,
+                };
+                let folder = centre.shared().deliveries().products().to_owned();
+                let catalogue = state.join(crate::centre::CATALOGUE_FILE);
+                (Some(ServedProducts { catalogue, folder }), contacts)
+            }
+            ServedNode::Station(station) => {
+                let kept = entry.contact_retention.unwrap_or(CONTACTS_KEPT);
+                (None, Some(offer(station.shared().clone(), clock, state, kept)?))
+            }
         };
         let setup = ServeSetup {
             bind: entry.bind,
             node: node.name.to_string(),
             address: entry.address.clone(),
             roots: entry.roots(),
-            catalogue: catalogue(&node.state),
-            products: centre.shared().deliveries().products().to_owned(),
+            products,
             contacts,
             limits: GateLimits {
                 connections: entry.connections,
@@ -55,7 +86,7 @@ impl ServeService {
         };
         let server = ServeServer::start(setup, &files).map_err(|error| fault(entry, &error))?;
         let secured = if files.tls.is_some() { "https" } else { "http" };
-        tracing::info!("products are served at {secured}://{}", server.address());
+        tracing::info!("requests are served at {secured}://{}", server.address());
         Ok(Self { server, entry: entry.clone() })
     }
 
@@ -120,9 +151,17 @@ pub(crate) fn waiting(before: Option<&ServeEntry>, new: Option<&ServeEntry>) -> 
     vec![waits.to_owned()]
 }
 
-/// The file of the catalogue in a state folder.
-fn catalogue(state: &Path) -> PathBuf {
-    state.join(crate::centre::CATALOGUE_FILE)
+/// Starts the thread that cuts contacts into files.
+fn offer<S: ContactSource>(
+    source: Arc<S>,
+    clock: Clock,
+    state: &Path,
+    kept: Duration,
+) -> Result<ServedContacts, Fault> {
+    let writer = SessionWriter::open(source, clock, state, kept)?;
+    let contacts = ServedContacts { folder: state.join(sessions::FOLDER), board: writer.board() };
+    services::thread("contacts", move || writer.run())?;
+    Ok(contacts)
 }
 
 /// Reads the files that an entry names.
@@ -147,7 +186,8 @@ fn files(entry: &ServeEntry) -> Result<ServeFiles, Fault> {
         Ok((text(pair.certificate, "the certificate")?, key))
     });
     let accounts = entry.accounts.as_ref().map(|file| text(file, "the accounts file"));
-    Ok(ServeFiles { tls: tls.transpose()?, accounts: accounts.transpose()? })
+    let is_exposed = entry.accounts.as_deref().is_some_and(is_shared);
+    Ok(ServeFiles { tls: tls.transpose()?, accounts: accounts.transpose()?, is_exposed })
 }
 
 fn fault(entry: &ServeEntry, error: &ServeFault) -> Fault {
@@ -167,6 +207,11 @@ fn fault(entry: &ServeEntry, error: &ServeFault) -> Fault {
         ServeFault::Tls(_) => {
             let help = "write certificate and key as PEM, the node's own certificate first";
             Fault::configuration(what, file(entry.certificate.as_ref()), help)
+        }
+        ServeFault::Exposed => {
+            let place = file(entry.accounts.as_ref());
+            let help = format!("chmod 600 {place}; make new keys if another user may have read it");
+            Fault::environment(what, place, help)
         }
         ServeFault::Accounts(_) => {
             let help = "correct it; `skyhaul serve token add` writes it";

@@ -56,13 +56,24 @@ pub fn identity(node: &Node) -> Result<Identity, Fault> {
 pub fn private_key(file: &Path) -> io::Result<String> {
     let opened = fs::File::open(file)?;
     let metadata = opened.metadata()?;
-    let mode = metadata.mode() & 0o777;
-    let is_lent = metadata.uid() != rustix::process::geteuid().as_raw() && mode & 0o027 == 0;
-    if metadata.is_file() && mode & 0o077 != 0 && !is_lent {
+    if has_readers(&metadata) {
+        let mode = metadata.mode() & 0o777;
         let said = format!("other users can read it, its mode is {mode:03o}");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
     }
     io::read_to_string(opened)
+}
+
+/// Whether other users can read a file.
+pub fn is_shared(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|metadata| has_readers(&metadata))
+}
+
+/// Whether others can read a file, unless its owner lends it to this user's group.
+fn has_readers(metadata: &fs::Metadata) -> bool {
+    let mode = metadata.mode() & 0o777;
+    let is_lent = metadata.uid() != rustix::process::geteuid().as_raw() && mode & 0o027 == 0;
+    metadata.is_file() && mode & 0o077 != 0 && !is_lent
 }
 
 /// Whether [`private_key`] refused the file because others may read it.

@@ -24,6 +24,7 @@ mod lateness;
 mod line_plan;
 mod memo;
 mod mirrors;
+mod offered;
 mod opening;
 mod order;
 pub(crate) mod outside;

@@ -90,12 +90,15 @@ fn items_and_collections_are_found_by_name() {
     let filter: Filter = "mission = 'terra' AND versioned_id <> 'P2-v2'".parse().unwrap();
     assert_eq!(reader.count(&filter, 100).unwrap(), 5);
     assert_eq!(reader.count(&filter, 3).unwrap(), 3);
-    let found = reader.collections(&filter).unwrap();
+    let found = reader.collections(None, &filter).unwrap();
     let names: Vec<&str> = found.iter().map(|row| row.product.as_str()).collect();
     assert_eq!(names, ["ceres", "modis", "x"]);
     assert!(found.iter().all(|row| row.mission == "terra"));
-    let all = reader.collections(&Filter::Always(true)).unwrap();
+    let all = reader.collections(None, &Filter::Always(true)).unwrap();
     assert_eq!(all.len(), 6);
+    let of_one = reader.collections(Some("aqua"), &Filter::Always(true)).unwrap();
+    assert!(of_one.len() == 3 && of_one.iter().all(|row| row.mission == "aqua"));
+    assert!(reader.collections(Some("aqu"), &Filter::Always(true)).unwrap().is_empty());
 }
 
 #[test]

@@ -122,6 +122,7 @@ pub fn upload_headers(check: StoreCheck) -> &'static [(&'static str, &'static st
 pub fn trial(store: &mut Store, by: &str) -> Result<Abilities, DeliveryFailure> {
     let key = store.key(&crate::name::trial(by));
     let plain = store.done("writing a trial object", &put(&key, None))?;
+    abandon(store, &key)?;
     let server = plain.header("server").map(crate::failure::words).unwrap_or_default();
     let mut check = StoreCheck::Nothing;
     for tried in [StoreCheck::Crc64, StoreCheck::Crc32c, StoreCheck::Md5] {
@@ -146,6 +147,24 @@ pub fn trial(store: &mut Store, by: &str) -> Result<Abilities, DeliveryFailure> 
         replaces: Some(true),
         free: None,
     })
+}
+
+/// Gives up what an earlier trial that was cut short began: parts of it would cost for ever. A
+/// store that does not list uploads keeps them.
+fn abandon(store: &mut Store, key: &str) -> Result<(), DeliveryFailure> {
+    let listed = StoreCall::of_bucket(Method::GET).query("prefix", key).query("uploads", "");
+    let listed = store.ask(&listed)?;
+    if !listed.status.is_success() {
+        return Ok(());
+    }
+    let text = listed.text();
+    for upload in text.split("<Upload>").skip(1).take(ABANDONED_MAX) {
+        let own = tag_text(upload, "Key").is_some_and(|found| found == key);
+        if let Some(id) = tag_text(upload, "UploadId").filter(|_| own) {
+            store.ask(&StoreCall::of(Method::DELETE, key).query("uploadId", &id))?;
+        }
+    }
+    Ok(())
 }
 
 fn put(key: &str, check: Option<PartCheck>) -> StoreCall<'_> {
@@ -183,6 +202,8 @@ fn uploads(store: &mut Store, key: &str, check: StoreCheck) -> Result<bool, Deli
     Ok(works)
 }
 
+/// Uploads of earlier trials that one trial gives up.
+const ABANDONED_MAX: usize = 100;
 /// The header of a CRC-64/NVME.
 pub const CRC64_HEADER: &str = "x-amz-checksum-crc64nvme";
 const CRC32C_HEADER: &str = "x-amz-checksum-crc32c";

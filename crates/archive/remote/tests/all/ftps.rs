@@ -1,13 +1,16 @@
 //! FTP servers with TLS: one that is strict about TLS sessions (vsftpd), and another (pure-ftpd).
 
 use crate::life;
-use crate::servers::{Line, Server, certificates, free_port, program, published, run, secret};
+use crate::servers::{
+    Line, Server, certificates, free_port, is_all, program, published, run, secret,
+};
 use skyhaul_dispatch::FailureKind;
 use skyhaul_remote::{
     GoOn, PublishWay, RemoteAccess, RemoteFound, RemotePlace, RemoteSink, ResumeNote, open,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 
 /// A server of virtual users, and the folder that its user sees as the root.
 struct PureFtpd {
@@ -91,6 +94,28 @@ fn pure_ftpd_does_what_every_destination_must() {
     assert!(abilities.resumes);
     let file = published(ftpd.dir.path(), "overtaken", 1 << 20);
     life::overtaken(&mut *sink, &file, &ftpd.folder().join("overtaken"));
+}
+
+/// Each file has data connections of its own, with the TLS session of the control connection.
+fn many_uploads(port: u16, access: &RemoteAccess, place: &str, dir: &Path) {
+    let count = if is_all() { 500 } else { 40 };
+    let line = Line::to(port);
+    let place = place.replace("PORT", &line.port.to_string());
+    let mut sink = open(&place.parse::<RemotePlace>().unwrap(), access, None).unwrap();
+    sink.abilities().unwrap();
+    for number in 0..count {
+        let file = published(dir, &format!("many-{number}"), 2_000 + number);
+        life::place(&mut *sink, &file);
+        std::fs::remove_file(&file.path).unwrap();
+    }
+    assert_eq!(line.connections.load(Ordering::SeqCst), 1, "all of them over one session");
+}
+
+#[test]
+fn many_files_go_over_one_session() {
+    let Some(ftpd) = PureFtpd::start() else { return };
+    let place = "ftps://sky@127.0.0.1:PORT/in";
+    many_uploads(ftpd.server.port, &ftpd.access(), place, ftpd.dir.path());
 }
 
 #[test]
@@ -191,4 +216,5 @@ fn a_server_that_wants_its_tls_session_again_gets_it() {
     let abilities = life::whole(&mut *sink, dir.path(), &seen);
     assert!(abilities.server.contains("vsFTPd"), "{abilities:?}");
     life::stopped(&mut *sink, &published(dir.path(), "long", 20 << 20));
+    many_uploads(port, &access, "ftps://ftp@127.0.0.1:PORT/in", dir.path());
 }

@@ -96,16 +96,25 @@ fn small_files(sink: &mut dyn RemoteSink, seen: Seen<'_>) {
     }
 }
 
-/// An attempt whose line breaks goes on where it stopped; at most `twice` bytes are sent again.
+/// Where a line breaks.
+#[derive(Debug, Clone, Copy)]
+pub struct Breaks<'a> {
+    /// After the bytes of the file divided by each of these.
+    pub after: &'a [u64],
+    /// So many bytes may be sent again, or are of the protocol.
+    pub twice: u64,
+}
+
+/// An attempt whose line breaks goes on where it stopped.
 pub fn broken_line(
     sink: &mut dyn RemoteSink,
     line: &Line,
     file: &OutgoingFile,
-    twice: u64,
+    breaks: Breaks<'_>,
 ) -> ResumeNote {
     let mut note = ResumeNote::Nothing;
     let before = line.sent();
-    for part in [2, 3] {
+    for part in breaks.after {
         line.break_after(file.size.as_u64() / part);
         let failure = sink
             .place(file, &note.clone(), &mut |progress| {
@@ -125,7 +134,7 @@ pub fn broken_line(
     assert!(matches!(placed, Placing::Placed(_)));
     let extra = (line.sent() - before).saturating_sub(file.size.as_u64());
     eprintln!("{}: {extra} bytes were sent twice or are of the protocol", file.size);
-    assert!(extra < twice, "{extra} bytes were sent twice");
+    assert!(extra < breaks.twice, "{extra} bytes were sent twice");
     kept
 }
 

@@ -1,6 +1,6 @@
 //! Object stores.
 
-use crate::life;
+use crate::life::{self, Breaks};
 use crate::servers::{Line, Server, free_port, program, publish, published, run, secret};
 use skyhaul_dispatch::{FailureKind, Proof};
 use skyhaul_remote::{
@@ -65,15 +65,16 @@ fn a_store_without_checks_does_what_every_destination_must() {
 }
 
 #[test]
-fn an_upload_goes_on_over_broken_lines() {
+fn an_upload_that_is_broken_three_times_sends_at_most_one_part_twice_for_each() {
     let Some(moto) = moto() else { return };
     let dir = tempfile::tempdir().unwrap();
     let line = Line::to(moto.port);
     let mut sink = sink(&access(dir.path(), line.port, "geheim"));
     sink.abilities().unwrap();
-    let file = published(dir.path(), "long", 26 << 20);
-    // A break costs at most the part that was under way.
-    let note = life::broken_line(&mut *sink, &line, &file, 11 << 20);
+    let file = published(dir.path(), "long", 46 << 20);
+    // A break costs at most the part of 5 MiB that was under way; a mebibyte is of the protocol.
+    let breaks = Breaks { after: &[4, 4, 4], twice: (3 * 5 + 1) << 20 };
+    let note = life::broken_line(&mut *sink, &line, &file, breaks);
     assert!(seen(moto.port, "long").unwrap() == life::content(&file));
     assert!(matches!(note, ResumeNote::Upload(_)));
     // The upload is gone: the same note begins another one.

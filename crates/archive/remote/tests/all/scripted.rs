@@ -141,3 +141,33 @@ fn a_store_without_room_or_without_a_right_says_so() {
     assert_eq!(said.kind, FailureKind::Access, "{said}");
     assert!(said.sentence.contains("https://b.example/"), "{said}");
 }
+
+#[test]
+fn a_trial_gives_up_what_an_earlier_one_left_and_nothing_else() {
+    static GIVEN_UP: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+    static LISTED: std::sync::OnceLock<&str> = std::sync::OnceLock::new();
+    let port = store(|method, target| match (method, target) {
+        ("GET", target) if target.contains("uploads=") => {
+            let key = target.split("prefix=").nth(1).and_then(|rest| rest.split('&').next());
+            let key = key.unwrap_or_default().replace("%2F", "/");
+            let of = |key: &str, id: &str| {
+                format!("<Upload><Key>{key}</Key><UploadId>{id}</UploadId></Upload>")
+            };
+            let text = of(&key, "left&amp;1") + &of(&format!("{key}-of-another"), "other");
+            ("200 OK", "", LISTED.get_or_init(|| text.leak()))
+        }
+        ("DELETE", target) if target.contains("uploadId=") => {
+            GIVEN_UP.lock().unwrap().push(target.to_owned());
+            ("204 No Content", "", "")
+        }
+        // It takes objects, and no checksums.
+        ("PUT" | "DELETE", _) => ("200 OK", "", ""),
+        _ => ("400 Bad Request", "", ""),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let found = sink(dir.path(), port).abilities().unwrap();
+    assert_eq!(found.check, StoreCheck::Nothing);
+    let given_up = GIVEN_UP.lock().unwrap();
+    let [one] = &given_up[..] else { panic!("{given_up:?}") };
+    assert!(one.ends_with("uploadId=left%261"), "{one}");
+}

@@ -51,6 +51,12 @@ impl Server {
     }
 }
 
+/// Whether everything is tested: `make test-all` sets `SKYHAUL_RUNG=all`.
+#[allow(clippy::disallowed_methods, reason = "a test reads how much is tested")]
+pub fn is_all() -> bool {
+    std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all")
+}
+
 /// A port that nobody listens at.
 pub fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
@@ -85,6 +91,8 @@ pub struct Line {
     pub sent: Arc<AtomicU64>,
     /// Each connection breaks when so many bytes of all of them went out.
     pub break_at: Arc<AtomicU64>,
+    /// How many connections there were.
+    pub connections: Arc<AtomicU64>,
 }
 
 impl Line {
@@ -94,8 +102,11 @@ impl Line {
         let sent = Arc::new(AtomicU64::new(0));
         let break_at = Arc::new(AtomicU64::new(u64::MAX));
         let (count, limit) = (Arc::clone(&sent), Arc::clone(&break_at));
+        let connections = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&connections);
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::SeqCst);
                 let Ok(far) = TcpStream::connect(("127.0.0.1", port)) else { continue };
                 let (count, limit) = (Arc::clone(&count), Arc::clone(&limit));
                 let (mut back_from, mut back_to) =
@@ -107,7 +118,7 @@ impl Line {
                 std::thread::spawn(move || carry(near, far, &count, &limit));
             }
         });
-        Self { port: own, sent, break_at }
+        Self { port: own, sent, break_at, connections }
     }
 
     pub fn sent(&self) -> u64 {

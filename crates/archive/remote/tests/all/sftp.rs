@@ -1,7 +1,7 @@
 //! OpenSSH's server.
 
 use crate::folder::SmallDisk;
-use crate::life;
+use crate::life::{self, Breaks};
 use crate::servers::{Line, Server, free_port, program, published, run, secret};
 use skyhaul_dispatch::FailureKind;
 use skyhaul_remote::{
@@ -94,7 +94,7 @@ fn a_broken_line_costs_what_was_not_durable() {
     let mut sink = sshd.sink(line.port, &folder, &sshd.access());
     let file = published(sshd.dir.path(), "long", 130 << 20);
     // Two breaks, each of at most 32 MiB that were not noted and 4 MiB under way; 4 MiB of SSH.
-    life::broken_line(&mut *sink, &line, &file, 76 << 20);
+    life::broken_line(&mut *sink, &line, &file, Breaks { after: &[2, 3], twice: 76 << 20 });
     assert!(std::fs::read(folder.join("long")).unwrap() == life::content(&file));
     assert!(!folder.join(".long.part").exists());
     life::stopped(&mut *sink, &published(sshd.dir.path(), "other", 40 << 20));

@@ -13,10 +13,10 @@ use crate::answer::{AnswerBody, BodyPlace, ServeAnswer};
 use crate::contact_session::{ContactSession, SessionFile, SessionFrames, SessionProgress};
 use crate::file_answer::file_answer;
 use crate::holdings::{Asker, ServedCatalogue};
+use crate::http_date::milliseconds;
 use crate::request::{ServeMethod, ServeRequest, encoded};
 use serde_json::{Value, json};
 use skyhaul_catalogue::{Item, ItemFile, ItemForm, ItemState};
-use skyhaul_units::Utc;
 use std::sync::Arc;
 
 /// Entities of a page: as many as pollers ask for.
@@ -400,15 +400,6 @@ fn of_cells(entity: &dyn CelledEntity, names: &[&str]) -> Value {
     });
     Value::Object(cells.collect())
 }
-
-/// Three decimals: clients of the interface ask for what is later than the time that they read, and
-/// some read no more.
-fn milliseconds(time: Utc) -> String {
-    let text = time.to_string();
-    let cut = text.find('.').map_or(text.len(), |dot| (dot + 4).min(text.len()));
-    format!("{}Z", text[..cut].trim_end_matches('Z'))
-}
-
 /// The quality of the channel of a session.
 fn quality(session: &ContactSession) -> Value {
     let SessionFrames { acquired, corrected, uncorrectable, data, corrected_data } = session.frames;

@@ -110,7 +110,8 @@ fn write_serve(serve: &ServeEntry, out: &mut dyn Write) -> io::Result<()> {
         (None, Some(accounts)) => format!("no TLS, accounts in {}", accounts.display()),
         (None, None) => "no TLS, no accounts".to_owned(),
     };
-    writeln!(out, "  serves products at {} ({}): {secured}", serve.bind, roots.join(", "))
+    let what = if serve.is_of_contacts() { "contacts" } else { "products" };
+    writeln!(out, "  serves {what} at {} ({}): {secured}", serve.bind, roots.join(", "))
 }
 
 fn write_blocks(blocks: &BlocksEntry, out: &mut dyn Write) -> io::Result<()> {

@@ -4,7 +4,7 @@ use super::book::replace;
 use rustix::fs::{FlockOperation, flock};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::{Clock, random};
-use skyhaul_serve::{AccountsError, KnownToken, NewToken, TokenTerms};
+use skyhaul_serve::{AccessKey, AccountsError, KnownKey, KnownToken, NewToken, TokenTerms};
 use skyhaul_units::{Duration, Utc};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -16,6 +16,9 @@ pub enum ServeCommand {
     /// Makes, lists and removes the tokens of accounts.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Makes, lists and removes the access keys of accounts, for S3.
+    #[command(subcommand)]
+    Key(KeyCommand),
 }
 
 /// Tokens of accounts.
@@ -43,6 +46,30 @@ Example:
     Remove(RemoveToken),
 }
 
+/// Access keys of accounts.
+#[derive(clap::Subcommand)]
+pub enum KeyCommand {
+    /// Makes an access key, and prints it. Its secret is not shown again.
+    #[command(after_help = "\
+        Prints the key as the variables that S3's tools read. The file has the secret as it is: \
+        only its owner may read it. A running node reads it again on SIGHUP.
+
+Example:
+  skyhaul serve key add lance --config centre.toml
+  skyhaul serve key add lance --accounts accounts.toml --label 2027 --json")]
+    Add(AddKey),
+    /// Lists the access keys, without their secrets.
+    #[command(after_help = "\
+Example:
+  skyhaul serve key list --config centre.toml")]
+    List(ListTokens),
+    /// Removes an access key.
+    #[command(after_help = "\
+Example:
+  skyhaul serve key remove lance --label 2026 --config centre.toml")]
+    Remove(RemoveToken),
+}
+
 /// Which accounts file is meant.
 #[derive(clap::Args)]
 pub struct AccountsPlace {
@@ -61,15 +88,25 @@ pub struct AddToken {
     account: String,
     #[command(flatten)]
     place: AccountsPlace,
-    /// Tells the tokens of an account apart.
+    /// Tells those of an account apart.
     #[arg(long, value_name = "LABEL", default_value = "1")]
     label: String,
-    /// The token is valid for so long; without it, until it is removed.
+    /// It is valid for so long; without it, until it is removed.
     #[arg(long, value_name = "DURATION")]
     expires: Option<Duration>,
 }
 
-/// The arguments of `skyhaul serve token list`.
+/// The arguments of `skyhaul serve key add`.
+#[derive(clap::Args)]
+pub struct AddKey {
+    #[command(flatten)]
+    add: AddToken,
+    /// Prints it as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments of `skyhaul serve token list`, and of `key list`.
 #[derive(clap::Args)]
 pub struct ListTokens {
     #[command(flatten)]
@@ -79,28 +116,30 @@ pub struct ListTokens {
     json: bool,
 }
 
-/// The arguments of `skyhaul serve token remove`.
+/// The arguments of `skyhaul serve token remove`, and of `key remove`.
 #[derive(clap::Args)]
 pub struct RemoveToken {
     /// The account.
     account: String,
     #[command(flatten)]
     place: AccountsPlace,
-    /// The label of the token.
+    /// Its label.
     #[arg(long, value_name = "LABEL", default_value = "1")]
     label: String,
 }
 
-/// Makes, lists or removes tokens.
+/// Makes, lists or removes tokens and keys.
 ///
 /// # Errors
 /// The file cannot be read, used or written, or it has no such token.
 pub fn run(command: &ServeCommand, out: &mut dyn Write) -> Result<(), Failure> {
-    let ServeCommand::Token(command) = command;
     match command {
-        TokenCommand::Add(add) => add.run(out),
-        TokenCommand::List(list) => list.run(out),
-        TokenCommand::Remove(remove) => remove.run(out),
+        ServeCommand::Token(TokenCommand::Add(add)) => add.token(out),
+        ServeCommand::Token(TokenCommand::List(list)) => list.tokens(out),
+        ServeCommand::Token(TokenCommand::Remove(remove)) => remove.token(out),
+        ServeCommand::Key(KeyCommand::Add(add)) => add.run(out),
+        ServeCommand::Key(KeyCommand::List(list)) => list.keys(out),
+        ServeCommand::Key(KeyCommand::Remove(remove)) => remove.key(out),
     }
 }
 
@@ -120,27 +159,40 @@ impl AccountsPlace {
 }
 
 impl AddToken {
-    fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let file = self.place.file()?;
-        let random = random().map_err(|source| {
-            let help = "check that /dev/urandom exists";
-            Failure::io("no random numbers available", "this host", help, source)
-        })?;
+    fn terms(&self) -> TokenTerms<'_> {
         let now = whole_second(Clock::start().utc());
-        let token = NewToken::from_random(random);
-        let terms = TokenTerms {
+        TokenTerms {
             account: &self.account,
             label: &self.label,
             created: now,
             expires: self.expires.map(|span| now + span),
-        };
-        change(&file, |text| skyhaul_serve::with_token(text, &token, terms))?;
+        }
+    }
+
+    fn token(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let file = self.place.file()?;
+        let token = NewToken::from_random(fresh()?);
+        change(&file, |text| skyhaul_serve::with_token(text, &token, self.terms()))?;
         Ok(writeln!(out, "{}", token.secret())?)
     }
 }
 
-impl ListTokens {
+impl AddKey {
     fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let file = self.add.place.file()?;
+        let key = AccessKey::from_random(fresh()?, fresh()?);
+        change(&file, |text| skyhaul_serve::with_key(text, &key, self.add.terms()))?;
+        let (id, secret) = (&key.id, key.secret.as_str());
+        if self.json {
+            let line = serde_json::json!({"id": id, "secret": secret});
+            return Ok(writeln!(out, "{line}")?);
+        }
+        Ok(writeln!(out, "AWS_ACCESS_KEY_ID={id}\nAWS_SECRET_ACCESS_KEY={secret}")?)
+    }
+}
+
+impl ListTokens {
+    fn tokens(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let file = self.place.file()?;
         let tokens =
             skyhaul_serve::tokens(&read(&file)?).map_err(|error| unusable(&file, &error))?;
@@ -158,14 +210,50 @@ impl ListTokens {
         }
         Ok(())
     }
+
+    fn keys(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let file = self.place.file()?;
+        let keys = skyhaul_serve::keys(&read(&file)?).map_err(|error| unusable(&file, &error))?;
+        if self.json {
+            let line = serde_json::to_string(&keys).expect("it has text keys only");
+            return Ok(writeln!(out, "{line}")?);
+        }
+        if keys.is_empty() {
+            return Ok(writeln!(out, "no access keys")?);
+        }
+        writeln!(
+            out,
+            "{:<20} {:<12} {:<28} {:<28} expires",
+            "account", "label", "access key", "created"
+        )?;
+        for KnownKey { account, label, id, created, expires } in &keys {
+            let expires = expires.as_deref().unwrap_or("never");
+            writeln!(out, "{account:<20} {label:<12} {id:<28} {created:<28} {expires}")?;
+        }
+        Ok(())
+    }
 }
 
 impl RemoveToken {
-    fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
+    fn token(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let file = self.place.file()?;
         change(&file, |text| skyhaul_serve::without_token(text, &self.account, &self.label))?;
         Ok(writeln!(out, "removed token {} of {}", self.label, self.account)?)
     }
+
+    fn key(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let file = self.place.file()?;
+        change(&file, |text| skyhaul_serve::without_key(text, &self.account, &self.label))?;
+        Ok(writeln!(out, "removed access key {} of {}", self.label, self.account)?)
+    }
+}
+
+/// Random bytes of this host.
+fn fresh() -> Result<[u8; 32], Failure> {
+    random().map_err(|source| {
+        let help = "check that /dev/urandom exists";
+        Failure::io("no random numbers available", "this host", help, source)
+    })
 }
 
 fn whole_second(time: Utc) -> Utc {

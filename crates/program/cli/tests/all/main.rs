@@ -68,4 +68,5 @@ mod tune;
 mod union;
 mod upkeep;
 mod volumes;
+mod webdav;
 mod windows;

@@ -8,6 +8,7 @@ use crate::support::process::{printed, run};
 use crate::support::recordings::sha256;
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
+use crate::webdav::WebDav;
 use rustix::process::Signal;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -19,6 +20,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Whether everything is tested: `make test-all` sets `SKYHAUL_RUNG=all`.
 #[allow(clippy::disallowed_methods, reason = "a test reads how much is tested")]
@@ -122,25 +124,33 @@ struct Customers {
     places: Vec<(String, PathBuf)>,
     /// The names of those.
     folders: Vec<String>,
+    /// The subscriptions.
+    subscriptions: Vec<String>,
 }
 
-/// 24 customers: four share a server, if there is one, each in a folder of its own.
-fn customers(sshd: Option<&Sshd>) -> Customers {
+/// 24 customers: four share each server that there is, each in a folder of its own.
+fn customers(sshd: Option<&Sshd>, web: Option<&WebDav>) -> Customers {
     let mut tables = String::new();
     let mut places: Vec<(String, PathBuf)> = Vec::new();
+    let mut subscriptions = vec!["folders".to_owned()];
     for customer in 0..24 {
         let (name, keys) =
             (format!("c{customer}"), format!("connections = {}\n", customer % 4 + 1));
-        match sshd {
-            Some(sshd) if customer < 4 => {
-                tables.push_str(&sshd.destination(&name, &keys));
-                tables.push_str(&subscription(
-                    &format!("{name}-all"),
-                    &format!("to = \"{name}\"\ninto = \"{name}\"\n"),
-                ));
-                places.push((name.clone(), sshd.folder().join(&name)));
+        let server = match (sshd, web, customer) {
+            (Some(sshd), _, 0..4) => Some((sshd.destination(&name, &keys), sshd.folder())),
+            (_, Some(web), 4..8) => Some((web.destination(&name, &keys), web.folder())),
+            _ => None,
+        };
+        match server {
+            Some((table, folder)) => {
+                let own = format!("{name}-all");
+                tables.push_str(&table);
+                let keys = format!("to = \"{name}\"\ninto = \"{name}\"\n");
+                tables.push_str(&subscription(&own, &keys));
+                places.push((name.clone(), folder.join(&name)));
+                subscriptions.push(own);
             }
-            _ => {
+            None => {
                 tables.push_str(&destination(&name, &keys));
                 places.push((name, PathBuf::new()));
             }
@@ -151,14 +161,15 @@ fn customers(sshd: Option<&Sshd>) -> Customers {
         places.iter().filter(is_below).map(|(name, _)| name.clone()).collect();
     let keys = format!("to = {folders:?}\nrecord = \"sips\"\n");
     tables.push_str(&subscription("folders", &keys));
-    Customers { tables, places, folders }
+    Customers { tables, places, folders, subscriptions }
 }
 
 #[test]
 fn each_product_is_at_24_customers_once_whatever_dies() {
     let (count, kills) = if is_all() { (1_000, 5) } else { (12, 2) };
-    let sshd = Sshd::start();
-    let Customers { tables, mut places, folders } = customers(sshd.as_ref());
+    let (sshd, web) = (Sshd::start(), WebDav::start());
+    let Customers { tables, mut places, folders, subscriptions } =
+        customers(sshd.as_ref(), web.as_ref());
     let mut site = Site::with(&tables);
     for (name, path) in places.iter_mut().filter(|(_, path)| path.as_os_str().is_empty()) {
         *path = site.folder().join("out").join(name);
@@ -166,12 +177,10 @@ fn each_product_is_at_24_customers_once_whatever_dies() {
     publish(&site, 0..count, 1);
     let products = files(&site.folder().join("products"));
     let mut begun = 0;
-    for name in ["folders", "c0-all", "c1-all", "c2-all", "c3-all"] {
-        if name == "folders" || sshd.is_some() {
-            let page = backfill(&site, name);
-            assert_eq!(page["items"], count);
-            begun += page["destinations"].as_array().unwrap().len() * count as usize;
-        }
+    for name in &subscriptions {
+        let page = backfill(&site, name);
+        assert_eq!(page["items"], count);
+        begun += page["destinations"].as_array().unwrap().len() * count as usize;
     }
     assert_eq!(begun, 24 * count as usize);
     // Two files of each product, and at folders a record and its signal.
@@ -252,6 +261,7 @@ fn destinations_that_hang_or_refuse_delay_no_other() {
     }
     let tables = [
         destination("near", ""),
+        destination("stuck", ""),
         format!(
             "[[destination]]\nname = \"hung\"\nto = \"sftp://a@127.0.0.1:{hung}/in\"\npassword = \
              \"{}\"\nhost_keys = [\"SHA256:{}\"]\n",
@@ -266,6 +276,11 @@ fn destinations_that_hang_or_refuse_delay_no_other() {
         subscription("all", "deadline = \"1 s\"\n"),
     ];
     let site = Site::with(&tables.concat());
+    // Who opens the first file at one of them waits for ever.
+    let stuck = site.folder().join("out/stuck");
+    fs::create_dir_all(&stuck).unwrap();
+    let made = Command::new("mkfifo").arg(stuck.join("P0000000V1.PDS")).status();
+    assert!(made.unwrap().success());
     publish(&site, 0..20, 1);
     backfill(&site, "all");
     until(
@@ -275,6 +290,7 @@ fn destinations_that_hang_or_refuse_delay_no_other() {
     for name in ["hung", "busy"] {
         assert_eq!(deliveries_in(&site, name, "accepted").len(), 0, "{name}");
     }
+    assert!(deliveries_in(&site, "stuck", "accepted").len() < 20);
     // They are over their deadline: an alarm, and shown; nothing is dropped.
     let alarm = |part: &str| {
         site.centre_until(|status| {

@@ -6,11 +6,14 @@
     reason = "a test that cannot go on, or skips, says so"
 )]
 
+mod s3;
+
 use crate::support::patience::until;
 use crate::support::process::{printed, run, text};
 use crate::support::recordings::{CLEAN, recording, sha256};
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
+use crate::webdav::certificate;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -26,23 +29,8 @@ struct Served {
 }
 
 const TABLES: &str = "[serve]\nbind = \"127.0.0.1:0\"\ncertificate = \"tls.pem\"\nkey = \
-                      \"tls.key\"\naccounts = \"accounts.toml\"\n";
-
-/// A certificate for this host, which vouches for itself.
-fn certificate(folder: &Path) -> Option<()> {
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
-        .args(["-days", "3650", "-subj", "/CN=127.0.0.1", "-addext"])
-        .args(["subjectAltName=IP:127.0.0.1", "-keyout", "tls.key", "-out", "tls.pem"])
-        .current_dir(folder)
-        .stderr(Stdio::null())
-        .status();
-    if !made.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: openssl is not installed");
-        return None;
-    }
-    Some(())
-}
+                      \"tls.key\"\naccounts = \"accounts.toml\"\ninterfaces = [\"products\", \
+                      \"stac\", \"prip\", \"s3\"]\n";
 
 fn token(folder: &Path, account: &str, label: &str) -> String {
     let add = ["serve", "token", "add", account, "--label", label, "--config", "centre.toml"];
@@ -57,7 +45,7 @@ fn status(site: &Site) -> Value {
 impl Served {
     fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        certificate(folder.path())?;
+        certificate(folder.path(), &[])?;
         let mut site = Site::with("");
         site.kill_centre();
         for file in ["tls.pem", "tls.key"] {
@@ -118,13 +106,13 @@ impl Served {
     }
 }
 
-/// The Python with the readers of STAC, installed on first use.
-fn python() -> Option<String> {
+/// The Python with the readers of an interface, installed on first use.
+fn python(of: &str) -> Option<String> {
     let install =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../space/level0/tests/readers/install.py");
-    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/stac-readers");
-    let wanted = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/stac.txt");
-    let installed = ran(Command::new("python3").args([install, folder, wanted]))?;
+    let folder = format!("{}/{of}-readers", env!("CARGO_TARGET_TMPDIR"));
+    let wanted = format!("{}/tests/readers/{of}.txt", env!("CARGO_MANIFEST_DIR"));
+    let installed = ran(Command::new("python3").args([install, &folder, &wanted]))?;
     if !installed.status.success() {
         let said = text(&installed.stderr);
         eprintln!("SKIPPED: {}", said.trim().lines().last().unwrap_or("no word from install.py"));
@@ -216,7 +204,7 @@ fn tokens_and_certificates_are_replaced_while_the_node_runs() {
     // A file with an error changes nothing; then another certificate comes.
     fs::write(folder.join("tls.pem"), "no certificate").unwrap();
     reload(&served);
-    certificate(&folder).unwrap();
+    certificate(&folder, &[]).unwrap();
     reload(&served);
     until(
         || (code(&served).as_deref() == Some("200")).then_some(()),
@@ -243,7 +231,7 @@ fn tokens_and_certificates_are_replaced_while_the_node_runs() {
 #[test]
 fn stac_clients_find_every_product_once_and_its_documents_are_valid() {
     let Some(served) = Served::start() else { return };
-    let Some(python) = python() else { return };
+    let Some(python) = python("stac") else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/stac.py");
     let output = Command::new(python)
         .arg(script)

@@ -14,9 +14,13 @@ use std::net::TcpStream;
 
 const TABLES: &str = "[serve]\nbind = \"127.0.0.1:0\"\ninterfaces = [\"cadip\"]\n";
 
-fn status(site: &Site) -> Value {
-    let answer = run(&["status", "--config", "centre.toml", "--json"], site.folder());
+fn status_of(site: &Site, node: &str) -> Value {
+    let answer = run(&["status", "--config", node, "--json"], site.folder());
     serde_json::from_slice(&answer.stdout).unwrap_or_default()
+}
+
+fn status(site: &Site) -> Value {
+    status_of(site, "centre.toml")
 }
 
 /// A poller, which speaks HTTP by itself.
@@ -25,10 +29,15 @@ struct Poller {
 }
 
 impl Poller {
-    /// Of the server of a site.
+    /// Of the server of a site's centre.
     fn of(site: &Site) -> Self {
+        Self::of_node(site, "centre.toml")
+    }
+
+    /// Of the server of a node.
+    fn of_node(site: &Site, node: &str) -> Self {
         let address = until(
-            || status(site)["serve"]["address"].as_str().map(str::to_owned),
+            || status_of(site, node)["serve"]["address"].as_str().map(str::to_owned),
             || "nothing is served".to_owned(),
         );
         Self { address }
@@ -55,6 +64,67 @@ impl Poller {
         let value: Option<Value> = answer.and_then(|(_, body)| serde_json::from_slice(&body).ok());
         value.and_then(|value| value["value"].as_array().cloned()).unwrap_or_default()
     }
+
+    /// The files of the only contact, once it is over.
+    fn over(&self) -> Option<Vec<Value>> {
+        let files = self.list("Files?$orderby=BlockNumber asc");
+        files.last().is_some_and(|last| last["FinalBlock"] == true).then_some(files)
+    }
+
+    /// Takes the files of the only contact: the digest of its frames, which are those that
+    /// independent programs find, as its quality says.
+    fn take(&self, files: &[Value]) -> String {
+        let session = self.list("Sessions?$expand=QualityInfo&$filter=Retransfer eq false");
+        let [session] = &session[..] else { panic!("{session:?}") };
+        assert_eq!(session["DeliveryPushOK"], true, "{session}");
+        let quality = &session["QualityInfo"][0];
+        let known = expected(DAMAGED);
+        assert_eq!(quality["UncorrectableTFs"], known["rs_uncorrectable_frames"]);
+        let good = known["good_frames"].as_u64().unwrap();
+        let acquired = quality["AcquiredTFs"].as_u64().unwrap();
+        assert_eq!(acquired - quality["UncorrectableTFs"].as_u64().unwrap(), good);
+        assert_eq!(quality["TotalChunks"], files.len());
+        // The frames behind their markers.
+        let (mut frames, mut volume) = (Sha256::new(), 0);
+        for file in files {
+            let target = format!("Files({})/$value", file["Id"].as_str().unwrap());
+            let (status, bytes) = self.get(&target, "").unwrap();
+            assert_eq!((status, bytes.len() as u64), (200, file["Size"].as_u64().unwrap()));
+            let (status, tail) = self.get(&target, "range: bytes=4-\r\n").unwrap();
+            assert_eq!((status, &tail[..]), (206, &bytes[4..]));
+            volume += bytes.len() as u64;
+            for cadu in cadus(&bytes) {
+                frames.update(cadu);
+            }
+        }
+        assert_eq!(quality["TotalVolume"], volume);
+        let digest: String = frames.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(known["good_frames_sha256"], digest);
+        digest
+    }
+}
+
+#[test]
+fn a_poller_takes_contacts_of_a_station_that_reaches_no_centre() {
+    let mut site = Site::with("");
+    site.kill_centre();
+    site.write(&format!("{}{TABLES}", channel("")));
+    let mut station = site.start_to_stay();
+    let poller = Poller::of_node(&site, "station.toml");
+    let files = until(|| poller.over(), || site.shown("station.toml"));
+    poller.take(&files);
+    let session = poller.list("Sessions");
+    assert_eq!(session[0]["StationUnitId"], "s");
+    // What is no contact is not there, and says so.
+    let (status, _) = poller.get("Products", "").unwrap();
+    assert_eq!(status, 404);
+    // The same after a kill, and nothing twice.
+    station.kill();
+    let mut station = site.start_to_stay();
+    let again = Poller::of_node(&site, "station.toml");
+    assert_eq!(until(|| again.over(), || site.shown("station.toml")), files);
+    again.take(&files);
+    station.kill();
 }
 
 #[test]
@@ -75,42 +145,14 @@ fn a_poller_gets_every_frame_of_a_contact_although_the_centre_is_killed() {
         || site.shown("centre.toml"),
     );
     let poller = Poller::of(&site);
-    let over = |poller: &Poller| {
-        let files = poller.list("Files?$orderby=BlockNumber asc");
-        files.last().is_some_and(|last| last["FinalBlock"] == true).then_some(files)
-    };
-    let files = until(|| over(&poller), || site.shown("centre.toml"));
-    let session = poller.list("Sessions?$expand=QualityInfo&$filter=Retransfer eq false");
-    let [session] = &session[..] else { panic!("{session:?}") };
-    let quality = &session["QualityInfo"][0];
-    let known = expected(DAMAGED);
-    assert_eq!(quality["UncorrectableTFs"], known["rs_uncorrectable_frames"]);
-    let good = known["good_frames"].as_u64().unwrap();
-    let acquired = quality["AcquiredTFs"].as_u64().unwrap();
-    assert_eq!(acquired - quality["UncorrectableTFs"].as_u64().unwrap(), good);
-    assert_eq!(quality["TotalChunks"], files.len());
-    // The frames behind their markers: those that independent programs find.
-    let (mut frames, mut volume) = (Sha256::new(), 0);
-    for file in &files {
-        let target = format!("Files({})/$value", file["Id"].as_str().unwrap());
-        let (status, bytes) = poller.get(&target, "").unwrap();
-        assert_eq!((status, bytes.len() as u64), (200, file["Size"].as_u64().unwrap()));
-        let (status, tail) = poller.get(&target, "range: bytes=4-\r\n").unwrap();
-        assert_eq!((status, &tail[..]), (206, &bytes[4..]));
-        volume += bytes.len() as u64;
-        for cadu in cadus(&bytes) {
-            frames.update(cadu);
-        }
-    }
-    assert_eq!(quality["TotalVolume"], volume);
-    let digest: String = frames.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(known["good_frames_sha256"], digest);
+    let files = until(|| poller.over(), || site.shown("centre.toml"));
+    let digest = poller.take(&files);
     assert_eq!(contact["frames_sha256"], digest);
     // The same after a kill.
     site.kill_centre();
     site.start_centre();
     let again = Poller::of(&site);
-    assert_eq!(until(|| over(&again), || site.shown("centre.toml")), files);
+    assert_eq!(until(|| again.over(), || site.shown("centre.toml")), files);
     let folder = site.folder().join("state/contact-files");
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let hidden = names.filter(|name| name.to_string_lossy().starts_with('.'));

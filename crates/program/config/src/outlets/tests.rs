@@ -121,6 +121,9 @@ fn what_contradicts_itself_is_refused_with_a_sentence_and_its_line() {
     assert_refused("[[destination]]\nname = \"a\"\nto = \"http://x\"\n", "write \"node:NAME\", ");
     let contacts = format!("{LANCE}[[subscription]]\nof = \"contacts\"\n");
     assert_refused(&contacts, "a subscription to contacts has no effect without a [[destination]]");
+    for key in ["expires = \"1 d\"", "checksum = \"cksum\"", "data_version = \"002\""] {
+        assert_refused(&format!("{contacts}{key}\n"), "which is for products");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod outlet;
 mod placing;
 mod product;
 mod published;
+mod read_notices;
 mod record;
 mod threads;
 mod worker;

@@ -52,6 +52,11 @@ impl StationBoard {
         Self { shown: Mutex::new(Shown { name, channels, destinations, ..Shown::default() }) }
     }
 
+    /// The name of the station.
+    pub fn name(&self) -> String {
+        self.shown().name.clone()
+    }
+
     fn shown(&self) -> MutexGuard<'_, Shown> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::holdings::{HeldCollection, HeldItem, HeldPage, HoldingsError};
 use crate::{ServeRoot, finished};
 use skyhaul_catalogue::{Filter, ItemListing};
+use skyhaul_units::Utc;
 
 /// Two contacts: one that has ended, and one that comes in.
 struct Contacts;
@@ -60,7 +61,11 @@ impl ServedCatalogue for Contacts {
     fn numbered(&mut self, _: u64) -> Result<Option<HeldItem>, HoldingsError> {
         Ok(None)
     }
-    fn collections(&mut self, _: &Filter) -> Result<Vec<HeldCollection>, HoldingsError> {
+    fn collections(
+        &mut self,
+        _: Option<&str>,
+        _: &Filter,
+    ) -> Result<Vec<HeldCollection>, HoldingsError> {
         Ok(Vec::new())
     }
     fn sessions(&mut self) -> Vec<Arc<ContactSession>> {
@@ -72,7 +77,7 @@ impl ServedCatalogue for Contacts {
 fn asked(request: &ServeRequest) -> ServeAnswer {
     let asker = Asker { account: None, base: "https://c.example.org", node: "centre" };
     let answer = crate::answer(request, &ServeRoot::ALL, asker, &mut Contacts);
-    finished(Some(ServeRoot::Cadip), answer)
+    finished(Some(ServeRoot::Cadip), answer, "7F")
 }
 
 fn get(target: &str) -> ServeAnswer {

@@ -1,7 +1,9 @@
 //! The notices of a consumer, in its folder of notices.
 
 use super::named::names;
+use super::read_notices::ReadNotice;
 use super::worker::{OutletWorker, refused};
+use sha2::{Digest, Sha256};
 use skyhaul_catalogue_io::CatalogueReader;
 use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, Notice};
 use skyhaul_units::ByteCount;
@@ -23,15 +25,21 @@ impl OutletWorker {
         let names = entries.into_iter().map(|entry| entry.name).filter(is_notice);
         let mut names: Vec<String> = names.take(NOTICES_AT_ONCE).collect();
         names.sort();
-        for name in names {
-            let to = self.notice(reader, &folder, &name)?;
+        self.outlet.read.keep(&names);
+        let mut outcome = Ok(());
+        for name in &names {
+            // One that cannot be put away holds up no other.
+            let to = self.notice(reader, &folder, name)?;
             let (from, to) = (format!("{folder}/{name}"), format!("{folder}/{to}/{name}"));
-            self.sink().and_then(|sink| sink.rename(&from, &to)).map_err(say)?;
+            if let Err(failure) = self.sink().and_then(|sink| sink.rename(&from, &to)) {
+                outcome = Err(failure.sentence);
+            }
         }
-        Ok(())
+        outcome
     }
 
-    /// Reads a notice. Returns the name of the folder where it is put away.
+    /// Reads a notice, unless that was done already and its file could not be put away. Returns the
+    /// name of the folder where it is put away.
     fn notice(
         &mut self,
         reader: &CatalogueReader,
@@ -41,7 +49,24 @@ impl OutletWorker {
         let path = format!("{folder}/{name}");
         let read = self.sink().and_then(|sink| sink.read(&path, LONGEST_NOTICE));
         let bytes = read.map_err(|failure| failure.sentence)?.unwrap_or_default();
-        let notice = match Notice::parse(&bytes) {
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        if let Some(to) = self.outlet.read.was_read(name, &digest) {
+            return Ok(to);
+        }
+        let to = self.answered(reader, &path, &bytes)?;
+        self.outlet.read.add(name, ReadNotice { digest, to });
+        Ok(to)
+    }
+
+    /// Does what a notice says.
+    fn answered(
+        &self,
+        reader: &CatalogueReader,
+        path: &str,
+        bytes: &[u8],
+    ) -> Result<&'static str, String> {
+        let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let notice = match Notice::parse(bytes) {
             Ok(notice) => notice,
             Err(error) => {
                 tracing::warn!("{path} of {}: {error}", self.outlet.name());

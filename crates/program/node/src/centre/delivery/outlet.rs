@@ -3,6 +3,7 @@
 
 use super::ledger::DeliveryLedger;
 use super::node_sink::NodeSink;
+use super::read_notices::ReadNotices;
 use crate::centre::shared::CentreShared;
 use crate::status::DestinationTrial;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow};
@@ -31,6 +32,8 @@ pub struct Outlet {
     pub destination: ProductDestination,
     /// What goes there.
     pub subscriptions: Vec<ProductSubscription>,
+    /// Notices that were read.
+    pub read: ReadNotices,
     access: RemoteAccess,
     state: Mutex<OutletState>,
     /// Held while the abilities are found out: one trial at a time.
@@ -66,7 +69,8 @@ impl Outlet {
         let state = OutletState { queue, is_loaded: false, timeouts, look, heard };
         let access = destination.access(&node);
         let (state, trial, stop) = (Mutex::new(state), Mutex::new(()), AtomicBool::new(false));
-        Self { shared, clock, node, destination, subscriptions, access, state, trial, stop }
+        let read = ReadNotices::default();
+        Self { shared, clock, node, destination, subscriptions, read, access, state, trial, stop }
     }
 
     /// Its name.

@@ -3,12 +3,13 @@
 
 use super::backfill::Backfill;
 use super::outlet::Outlet;
-use super::worker::{OutletWorker, alarm, refused};
+use super::worker::{OutletWorker, alarm, not_delivered, refused};
 use crate::centre::shared::CentreShared;
 use crate::services;
 use crate::status::BackfillAction;
-use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow};
+use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryQuery, DeliveryRow};
 use skyhaul_config::{Name, ProductDestination, ProductOutlets, ProductSubscription};
+use skyhaul_dispatch::DeliveryState;
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +97,8 @@ impl DeliveryThreads {
             running.outlet.stop();
             let is_over = running.threads.iter().all(JoinHandle::is_finished);
             if is_over {
-                let subjects = [alarm(name.as_str()), refused(name.as_str()), late(name)];
+                let of = name.as_str();
+                let subjects = [alarm(of), refused(of), not_delivered(of), late(name)];
                 for subject in subjects {
                     alarms.clear(&subject);
                 }
@@ -173,6 +175,11 @@ impl DeliveryThreads {
         };
         for destination in &outlets.destinations {
             let name = &destination.name;
+            let of = name.as_str();
+            let not_there = [DeliveryState::Failed, DeliveryState::Refused];
+            clear_settled(&self.shared, reader, of, &not_delivered(of), &not_there)?;
+            let not_taken = [DeliveryState::Refused, DeliveryState::Unanswered];
+            clear_settled(&self.shared, reader, of, &refused(of), &not_taken)?;
             let rows = reader.late_deliveries(name.as_str(), self.clock.utc(), LATE_MAX)?;
             let mut broken = None;
             for row in rows {
@@ -191,6 +198,40 @@ impl DeliveryThreads {
         }
         Ok(())
     }
+}
+
+/// Clears an alarm when a destination has no delivery in a state that it is about: each went again
+/// with success, or an operator gave it up.
+fn clear_settled(
+    shared: &CentreShared,
+    reader: &CatalogueReader,
+    destination: &str,
+    subject: &str,
+    states: &[DeliveryState],
+) -> Result<(), CatalogueError> {
+    let any = || -> Result<Option<DeliveryRow>, CatalogueError> {
+        for state in states {
+            let query = DeliveryQuery {
+                destination: Some(destination.to_owned()),
+                state: Some(*state),
+                limit: 1,
+                ..DeliveryQuery::default()
+            };
+            if let Some((row, _)) = reader.deliveries(&query)?.into_iter().next() {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    };
+    // One that came between the look and the end of the alarm raises it again.
+    if any()?.is_none()
+        && shared.alarms.clear(subject)
+        && let Some(row) = any()?
+    {
+        let reason = row.delivery.reason.unwrap_or_default();
+        shared.alarms.raise(subject, &format!("delivery {}: {reason}", row.id));
+    }
+    Ok(())
 }
 
 /// Whether the promise of a late delivery's subscription is broken at its destination: others may

@@ -205,8 +205,8 @@ impl OutletWorker {
         let step = self.outlet.ledger().step(id, input, self.outlet.clock.utc())?;
         let has_failed = step.is_some_and(|(row, _)| row.delivery.state == DeliveryState::Failed);
         if has_failed || !failure.kind.is_of_destination() {
-            let what = format!("a product is not delivered to {}", self.outlet.name());
-            self.outlet.shared.alarms.raise(&what, &failure.sentence);
+            let subject = not_delivered(self.outlet.name());
+            self.outlet.shared.alarms.raise(&subject, &failure.sentence);
         }
         Ok(Some(failure))
     }
@@ -227,6 +227,12 @@ impl OutletWorker {
 /// The subject of the alarm about a destination as a whole.
 pub fn alarm(destination: &str) -> String {
     format!("products cannot be delivered to {destination}, retrying")
+}
+
+/// The subject of the alarm about products that do not get there: one for each destination, with
+/// the newest.
+pub fn not_delivered(destination: &str) -> String {
+    format!("a product is not delivered to {destination}")
 }
 
 /// The subject of the alarm about products that a consumer refuses or does not answer: one for each

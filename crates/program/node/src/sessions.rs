@@ -1,5 +1,6 @@
-//! Contacts for pollers that come for them (CADIP): a thread reads what is durable of each contact
-//! in the store, and cuts its frames into files, while the contact comes in.
+//! Contacts for pollers that come for them (CADIP): a thread reads what is durable of each contact,
+//! in the store of a centre or in the spool of a station, and cuts its frames into files, while the
+//! contact comes in.
 //!
 //! ```text
 //! contact-files/SESSION.json            a contact: what is served of it, and where it is read on
@@ -7,26 +8,24 @@
 //! ```
 //!
 //! A file is on the disk under its name before the contact's JSON names it, and only then can it be
-//! seen. After a restart a contact is read on behind its last file. Files go with the retention of
-//! the store. A contact that was finished before the interface was configured is not offered.
+//! seen. After a restart a contact is read on behind its last file. A contact that was finished
+//! before the interface was configured is not offered.
 
 mod cut;
 mod kept;
-mod reading;
+mod source;
 mod times;
 
-use super::shared::CentreShared;
 use crate::custody::StoredContact;
 use crate::fault::Fault;
 use crate::services;
 use cut::CutContact;
 use kept::KeptSession;
-use reading::ContactBlocks;
 use skyhaul_net::Clock;
 use skyhaul_serve::ContactSession;
 use skyhaul_serve_io::SessionBoard;
-use skyhaul_store::KeptContact;
 use skyhaul_units::{Duration, Instant, Utc};
+pub use source::{ContactBlocks, ContactSource};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,18 +49,20 @@ const STUCK: &str = "contacts cannot be offered by CADIP, retrying";
 
 /// The thread.
 #[derive(Debug)]
-pub struct SessionWriter {
-    shared: Arc<CentreShared>,
+pub struct SessionWriter<S: ContactSource> {
+    source: Arc<S>,
     times: SessionTimes,
     folder: PathBuf,
     retention: Duration,
     board: Arc<SessionBoard>,
     /// Contacts that come in.
-    going: BTreeMap<StoredContact, CutContact>,
+    going: BTreeMap<StoredContact, CutContact<S>>,
     /// Contacts that have ended.
     over: Vec<KeptSession>,
-    /// Contacts that the store finished from then on are offered too: one may come in whole between
-    /// two looks.
+    /// Contacts of which the beginning is gone, as far as the source still has them.
+    unknown: BTreeSet<StoredContact>,
+    /// Contacts that were finished from then on are offered too: one may come in whole between two
+    /// looks.
     from: Utc,
     next_number: u64,
     /// When files that go are looked for next.
@@ -70,13 +71,13 @@ pub struct SessionWriter {
     again_at: Instant,
 }
 
-impl SessionWriter {
+impl<S: ContactSource> SessionWriter<S> {
     /// Takes up what earlier runs offered, in the state folder `state`.
     ///
     /// # Errors
     /// The folder cannot be used.
     pub fn open(
-        shared: Arc<CentreShared>,
+        source: Arc<S>,
         clock: Clock,
         state: &Path,
         retention: Duration,
@@ -114,13 +115,14 @@ impl SessionWriter {
         }
         let (board, look, again_at) = (Arc::default(), Instant::ZERO, Instant::ZERO);
         let this = Self {
-            shared,
+            source,
             times,
             folder,
             retention,
             board,
             going,
             over,
+            unknown: BTreeSet::new(),
             from,
             next_number,
             look,
@@ -137,15 +139,15 @@ impl SessionWriter {
 
     /// Runs until the node stops.
     pub fn run(mut self) {
-        while !self.shared.shutdown.is_requested() {
+        while !self.source.shutdown().is_requested() {
             let now = self.times.now();
             let turned = if now < self.again_at { Ok(false) } else { self.turn() };
             match turned {
                 Ok(true) => continue,
-                Ok(false) if now >= self.again_at => drop(self.shared.alarms.clear(STUCK)),
+                Ok(false) if now >= self.again_at => drop(self.source.alarms().clear(STUCK)),
                 Ok(false) => {}
                 Err(reason) => {
-                    self.shared.alarms.raise(STUCK, &reason);
+                    self.source.alarms().raise(STUCK, &reason);
                     self.again_at = now + PAUSE;
                 }
             }
@@ -153,14 +155,14 @@ impl SessionWriter {
                 self.look = now + PAUSE;
                 self.evict();
             }
-            self.shared.shutdown.pause(LOOK);
+            self.source.shutdown().pause(LOOK);
         }
     }
 
     /// Gives each contact a turn. Returns whether any has more to do.
     fn turn(&mut self) -> Result<bool, String> {
         let looked = self.times.utc();
-        for contact in self.unknown() {
+        for contact in self.new_ones() {
             let number = self.next_number;
             self.next_number += 1;
             let cut = CutContact::new(contact.clone(), number, self.folder.clone());
@@ -172,7 +174,7 @@ impl SessionWriter {
         for contact in contacts {
             let Some(cut) = self.going.get_mut(&contact) else { continue };
             let was = cut.files();
-            let turned = Self::contact(&self.shared, &mut self.times, cut);
+            let turned = Self::contact(&*self.source, &mut self.times, cut);
             let turned = turned.map_err(|reason| format!("contact {contact}: {reason}"));
             if turned.is_err() {
                 cut.begin_again();
@@ -181,6 +183,7 @@ impl SessionWriter {
             news |= cut.files() != was || cut.is_over();
             if cut.is_unknown() {
                 self.going.remove(&contact);
+                self.unknown.insert(contact);
                 continue;
             }
             if cut.is_over()
@@ -196,26 +199,26 @@ impl SessionWriter {
         Ok(more)
     }
 
-    /// The contacts in the store that are to be offered, and are not yet.
-    fn unknown(&self) -> BTreeSet<StoredContact> {
-        let mut found = StoredContact::open_in(&self.shared.store());
-        let of = |kept: KeptContact| StoredContact { space: kept.station, flow: kept.flow };
-        found.extend(
-            self.shared.store().kept().all().filter(|kept| kept.finished >= self.from).map(of),
-        );
+    /// The contacts that are to be offered, and are not yet.
+    fn new_ones(&mut self) -> BTreeSet<StoredContact> {
+        let mut found = self.source.contacts(self.from);
+        self.unknown.retain(|contact| found.contains(contact));
         let over = |contact: &StoredContact| self.over.iter().any(|kept| kept.contact == *contact);
-        found.retain(|contact| !self.going.contains_key(contact) && !over(contact));
+        found.retain(|contact| {
+            let is_known = self.going.contains_key(contact) || self.unknown.contains(contact);
+            !is_known && !over(contact)
+        });
         found
     }
 
     /// Takes some blocks of a contact.
     fn contact(
-        shared: &CentreShared,
+        source: &S,
         times: &mut SessionTimes,
-        cut: &mut CutContact,
+        cut: &mut CutContact<S>,
     ) -> Result<Turn, String> {
         for _ in 0..TURN {
-            match cut.next_block(shared)? {
+            match cut.next_block(source)? {
                 ContactBlocks::Idle => {
                     cut.cut_if_due(times)?;
                     return Ok(Turn::Idle);
@@ -225,7 +228,7 @@ impl SessionWriter {
                     return Ok(Turn::Idle);
                 }
                 ContactBlocks::Damaged => cut.broken(),
-                ContactBlocks::Block(record) => cut.block(&record, shared, times)?,
+                ContactBlocks::Block(record) => cut.block(&record, source, times)?,
             }
             if cut.is_over() {
                 return Ok(Turn::Idle);

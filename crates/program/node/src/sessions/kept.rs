@@ -1,6 +1,5 @@
 //! What is kept of a contact that is offered: its JSON, and its files.
 
-use super::super::shared::CentreShared;
 use crate::custody::StoredContact;
 use serde::{Deserialize, Serialize};
 use skyhaul_serve::{ContactSession, SessionFile, SessionFrames, SessionLabel, SessionProgress};
@@ -17,6 +16,8 @@ pub struct KeptSession {
     pub contact: StoredContact,
     /// What is said of it.
     pub session: ContactSession,
+    /// The description of its mission.
+    pub mission: String,
     /// The block behind its last file.
     pub next: Seq,
 }
@@ -38,6 +39,7 @@ struct Written {
     frames: SessionFrames,
     files: Vec<WrittenFile>,
     evicted: Option<i64>,
+    mission: String,
     next: u64,
 }
 
@@ -57,7 +59,7 @@ struct Versioned {
 }
 
 const END: &str = ".json";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl KeptSession {
     /// Makes it durable.
@@ -87,6 +89,7 @@ impl KeptSession {
             frames: session.frames,
             files: session.files.iter().map(file).collect(),
             evicted: session.evicted.map(Utc::as_micros),
+            mission: self.mission.clone(),
             next: self.next.0,
         };
         let text = serde_json::to_vec(&written).map_err(io::Error::other)?;
@@ -124,7 +127,7 @@ impl KeptSession {
             files: written.files.into_iter().map(file).collect(),
             evicted: written.evicted.map(utc),
         };
-        Some(Self { contact, session, next: Seq(written.next) })
+        Some(Self { contact, session, mission: written.mission, next: Seq(written.next) })
     }
 }
 
@@ -170,9 +173,4 @@ pub fn remove(folder: &Path, session: &ContactSession) {
     for file in &session.files {
         let _ = fs::remove_file(folder.join(&file.name));
     }
-}
-
-/// The station that a contact in the store is from.
-pub fn station_of(contact: &StoredContact, shared: &CentreShared) -> String {
-    shared.store().spaces().station_of(&contact.space).as_str().to_owned()
 }

@@ -1,8 +1,50 @@
-//! Reads the durable blocks of a contact, also after it was finished in the store.
+//! Contacts of the store for pollers: reads the durable blocks of each, also after it was finished.
 
-use super::super::shared::CentreShared;
-use crate::custody::StoredContact;
-use skyhaul_store::{ContactReader, KeptReader, LogEntry, LogRecord, StoreError};
+use super::shared::CentreShared;
+use crate::alarms::Alarms;
+use crate::custody::{Stamps, StoredContact};
+use crate::sessions::{ContactBlocks, ContactSource};
+use crate::shutdown::Shutdown;
+use skyhaul_records::payload::split_taken;
+use skyhaul_store::{ContactReader, KeptContact, KeptReader, LogEntry, LogRecord, StoreError};
+use skyhaul_units::Utc;
+use std::collections::BTreeSet;
+
+impl ContactSource for CentreShared {
+    type Reading = BlockReading;
+
+    fn contacts(&self, from: Utc) -> BTreeSet<StoredContact> {
+        let mut found = StoredContact::open_in(&self.store());
+        let of = |kept: KeptContact| StoredContact { space: kept.station, flow: kept.flow };
+        found.extend(self.store().kept().all().filter(|kept| kept.finished >= from).map(of));
+        found
+    }
+
+    fn next(
+        &self,
+        contact: &StoredContact,
+        reading: &mut BlockReading,
+    ) -> Result<ContactBlocks, String> {
+        reading.next(contact, self).map_err(|error| error.to_string())
+    }
+
+    fn content<'r>(&self, record: &'r LogRecord) -> Option<&'r [u8]> {
+        let (_, wire) = Stamps::split(&record.payload)?;
+        split_taken(wire).ok().map(|(_, payload)| payload)
+    }
+
+    fn station_of(&self, contact: &StoredContact) -> String {
+        self.store().spaces().station_of(&contact.space).as_str().to_owned()
+    }
+
+    fn alarms(&self) -> &Alarms {
+        &self.alarms
+    }
+
+    fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+}
 
 /// A place in the blocks of a contact.
 #[derive(Debug, Default)]
@@ -14,19 +56,6 @@ pub enum BlockReading {
     Open(ContactReader),
     /// It is finished, and its data is kept.
     Kept(Box<KeptReader>),
-}
-
-/// What is read.
-#[derive(Debug)]
-pub enum ContactBlocks {
-    /// The next block.
-    Block(LogRecord),
-    /// Blocks that cannot be read.
-    Damaged,
-    /// Nothing more is durable.
-    Idle,
-    /// The data is gone.
-    Gone,
 }
 
 impl BlockReading {

@@ -1,15 +1,14 @@
 //! Cuts the frames of one contact into files.
 
-use super::super::shared::CentreShared;
-use super::kept::{self, KeptSession};
-use super::reading::{BlockReading, ContactBlocks};
+use super::kept::KeptSession;
+use super::source::{ContactBlocks, ContactSource};
 use super::times::SessionTimes;
-use crate::custody::{Stamps, StoredContact};
+use crate::custody::StoredContact;
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::{CapturedFrame, FrameVerdict};
-use skyhaul_records::payload::{BlockHead, split_taken};
+use skyhaul_records::payload::BlockHead;
 use skyhaul_records::{Open, Record, RecordReader};
 use skyhaul_serve::{ContactSession, SessionFile, SessionFrames, SessionLabel, SessionProgress};
 use skyhaul_store::LogRecord;
@@ -20,11 +19,11 @@ use std::path::PathBuf;
 
 /// A contact that is cut into files.
 #[derive(Debug)]
-pub struct CutContact {
+pub struct CutContact<S: ContactSource> {
     contact: StoredContact,
     number: u64,
     folder: PathBuf,
-    reading: BlockReading,
+    reading: S::Reading,
     is_gone: bool,
     /// From when its first block was read.
     kept: Option<KeptSession>,
@@ -63,14 +62,14 @@ const FILE_AGE: Duration = Duration::from_secs(10);
 /// Letters of a satellite's and a station's name in the names of files.
 const NAME_MAX: usize = 32;
 
-impl CutContact {
+impl<S: ContactSource> CutContact<S> {
     /// Of which nothing was read yet.
     pub fn new(contact: StoredContact, number: u64, folder: PathBuf) -> Self {
         Self {
             contact,
             number,
             folder,
-            reading: BlockReading::Closed,
+            reading: S::Reading::default(),
             is_gone: false,
             kept: None,
             ahead: Ahead::default(),
@@ -83,6 +82,8 @@ impl CutContact {
     /// Of which an earlier run offered some.
     pub fn again(kept: KeptSession, folder: PathBuf) -> Self {
         let mut this = Self::new(kept.contact.clone(), kept.session.number, folder);
+        // The first block may be gone by now. The text was read as a mission before it was kept.
+        let _ = this.describe(&kept.mission);
         this.kept = Some(kept);
         this.begin_again();
         this
@@ -90,7 +91,7 @@ impl CutContact {
 
     /// Begins again behind the last file.
     pub fn begin_again(&mut self) {
-        (self.reading, self.file) = (BlockReading::Closed, None);
+        (self.reading, self.file) = (S::Reading::default(), None);
         self.ahead = self.kept.as_ref().map_or_else(Ahead::default, |kept| Ahead {
             next: kept.next,
             stop: kept.session.stop,
@@ -131,9 +132,9 @@ impl CutContact {
     /// The next block.
     ///
     /// # Errors
-    /// The store cannot be read.
-    pub fn next_block(&mut self, shared: &CentreShared) -> Result<ContactBlocks, String> {
-        self.reading.next(&self.contact, shared).map_err(|error| error.to_string())
+    /// The store, or the spool, cannot be read.
+    pub fn next_block(&mut self, source: &S) -> Result<ContactBlocks, String> {
+        source.next(&self.contact, &mut self.reading)
     }
 
     /// A block of it cannot be read.
@@ -163,30 +164,29 @@ impl CutContact {
     pub fn block(
         &mut self,
         record: &LogRecord,
-        shared: &CentreShared,
+        source: &S,
         times: &mut SessionTimes,
     ) -> Result<(), String> {
-        let is_behind = record.seq < self.ahead.next;
-        // The first block has the mission, which each run needs.
-        if is_behind && self.mission.is_some() {
+        if record.seq < self.ahead.next {
             return Ok(());
         }
-        let opened = Stamps::split(&record.payload).and_then(|(_, wire)| {
-            let (_, payload) = split_taken(wire).ok()?;
+        // Blocks that are gone, or that the disk did not give back.
+        self.ahead.is_broken |= record.seq > self.ahead.next;
+        let opened = source.content(record).and_then(|payload| {
             let (head, content) = BlockHead::decode(payload).ok()?;
             Some((head, content.records().ok()?.into_owned()))
         });
         let Some((head, records)) = opened else {
-            self.ahead.is_broken |= !is_behind;
+            self.ahead.is_broken = true;
             self.ahead.next = self.ahead.next.max(record.seq.next());
             return Ok(());
         };
         let (mut rest, mut reader) = (&records[..], RecordReader::new());
         while let Ok(Some(record)) = reader.read(&mut rest) {
             match record {
-                Record::Open(open) => self.open(&open, &head, shared, times)?,
-                Record::Frame(frame) if !is_behind => self.frame(&frame, times)?,
-                Record::Close(close) if !is_behind => {
+                Record::Open(open) => self.open(&open, &head, source, times)?,
+                Record::Frame(frame) => self.frame(&frame, times)?,
+                Record::Close(close) => {
                     self.ahead.stop = close.last_bit;
                     self.ahead.progress = match self.ahead.is_broken {
                         true => SessionProgress::Broken,
@@ -195,9 +195,6 @@ impl CutContact {
                 }
                 _ => {}
             }
-        }
-        if is_behind {
-            return Ok(());
         }
         self.ahead.next = record.seq.next();
         let is_long = self.file.as_ref().is_some_and(|file| file.size >= FILE_SIZE);
@@ -211,19 +208,17 @@ impl CutContact {
         &mut self,
         open: &Open,
         head: &BlockHead,
-        shared: &CentreShared,
+        source: &S,
         times: &mut SessionTimes,
     ) -> Result<(), String> {
-        let mission = Mission::from_toml(&open.mission).map_err(|error| error.to_string())?;
+        let mission = self.describe(&open.mission)?;
         if self.kept.is_none() {
             let hop = head.hops.first();
             let label = SessionLabel {
-                station: hop.map_or_else(
-                    || kept::station_of(&self.contact, shared),
-                    |hop| hop.node.clone(),
-                ),
+                station: hop
+                    .map_or_else(|| source.station_of(&self.contact), |hop| hop.node.clone()),
                 channel: open.channel.clone(),
-                mission: mission.name().to_owned(),
+                mission,
                 flow: hop.map_or(self.contact.flow, |hop| hop.flow).0,
                 is_retransfer: open.completes.is_some(),
             };
@@ -240,14 +235,22 @@ impl CutContact {
                 evicted: None,
             };
             self.ahead.stop = open.opened;
-            let kept = KeptSession { contact: self.contact.clone(), session, next: Seq::FIRST };
+            let (contact, mission) = (self.contact.clone(), open.mission.clone());
+            let kept = KeptSession { contact, session, mission, next: Seq::FIRST };
             kept.save(&self.folder).map_err(|error| error.to_string())?;
             self.kept = Some(kept);
         }
+        Ok(())
+    }
+
+    /// Takes the description of the mission, and returns its name.
+    fn describe(&mut self, mission: &str) -> Result<String, String> {
+        let mission = Mission::from_toml(mission).map_err(|error| error.to_string())?;
         self.marker.clear();
         mission.coding().marker.append_to(&mut self.marker);
+        let name = mission.name().to_owned();
         self.mission = Some(mission);
-        Ok(())
+        Ok(name)
     }
 
     /// The name of a contact: satellite, time and number, as the interface has them; where another
