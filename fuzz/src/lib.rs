@@ -14,6 +14,7 @@ mod forward;
 mod hints;
 mod offload;
 mod one_way;
+mod page;
 mod pairing;
 mod probe;
 mod products;
@@ -40,6 +41,7 @@ pub use forward::forward;
 pub use hints::{contact_plan, feed_lines};
 pub use offload::offload_packets;
 pub use one_way::one_way;
+pub use page::page;
 pub use pairing::{address_book, pairing};
 pub use probe::{probe, tcp_sockets};
 pub use products::{
@@ -92,6 +94,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "offload_packets", body: offload_packets, rounds: 100_000 },
     Target { name: "one_way", body: one_way, rounds: 20_000 },
+    Target { name: "page", body: page, rounds: 20_000 },
     Target { name: "pairing", body: pairing, rounds: 2_000 },
     Target { name: "address_book", body: address_book, rounds: 5_000 },
     Target { name: "packed_records", body: packed_records, rounds: 100_000 },

@@ -27,6 +27,7 @@ use crate::station::{Line, LocalFolders, Spool, StationConfig};
 use crate::streams::{StreamEntry, StreamsEntry};
 use crate::subscription::{ItemKind, MAX_SUBSCRIPTIONS, SubscriptionEntry};
 use crate::sync::Sync;
+use crate::web::WebEntry;
 use crate::{Applies, ConfigKey, NodeConfig, Presence};
 use skyhaul_transport::ClassTree;
 use std::path::{Path, PathBuf};
@@ -85,6 +86,7 @@ pub(super) struct NodeFile {
     #[serde(default)]
     live: Vec<Live>,
     serve: Option<ServeEntry>,
+    web: Option<WebEntry>,
 }
 
 /// Every table, in the order of the documentation.
@@ -125,6 +127,7 @@ pub(super) const TABLES: &[ConfigTable] = &[
     RetentionEntry::TABLE,
     Live::TABLE,
     ServeEntry::TABLE,
+    WebEntry::TABLE,
 ];
 
 /// The keys before the first table.
@@ -193,6 +196,11 @@ impl NodeFile {
             serve.check_bind(config)?;
             serve.resolve(base);
         }
+        let mut web = self.web.take();
+        if let Some(web) = &mut web {
+            web.resolve(base);
+            web.check_access(config, serve.as_ref())?;
+        }
         let node = self.node.clone();
         // A forward that names no node goes to the first destination.
         let is_sent = |forward: &ForwardEntry| match forward.node() {
@@ -204,7 +212,7 @@ impl NodeFile {
         let station = (!far.is_empty()).then(|| self.station(far, sent));
         let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
-        let mut config_of = NodeConfig { node, station, centre, blocks, serve };
+        let mut config_of = NodeConfig { node, station, centre, blocks, serve, web };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
             station.resolve(base);

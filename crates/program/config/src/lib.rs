@@ -63,6 +63,7 @@ mod subscription;
 mod sync;
 mod time;
 mod ways;
+mod web;
 
 pub use blocks::{AllowEntries, AllowEntry, BlocksEntry, ClassNames, UserName};
 pub use book::{AddressBook, BookChangeError, BookPeer};
@@ -105,6 +106,7 @@ pub use streams::{CentreSink, Sinks, StreamEntry, StreamsEntry};
 pub use subscription::{ContactLabel, ContactRoute, ItemKind, SettleName, SubscriptionEntry};
 pub use sync::Sync;
 pub use time::{ConfigTime, TimeError};
+pub use web::{WebAnonymous, WebEntry, WebHosts};
 
 use std::path::{Path, PathBuf};
 
@@ -121,6 +123,8 @@ pub struct NodeConfig {
     pub blocks: Option<BlocksEntry>,
     /// How products are served; none without a `[serve]`.
     pub serve: Option<ServeEntry>,
+    /// How the node is shown; none without a `[web]`.
+    pub web: Option<WebEntry>,
 }
 
 /// Reads a configuration file.

@@ -13,6 +13,7 @@ mod guests;
 mod incoming;
 pub mod latency;
 pub mod log;
+mod looks;
 pub mod node;
 mod orders;
 pub mod rdr;
@@ -21,6 +22,7 @@ mod services;
 mod shutdown;
 pub mod station;
 pub mod status;
+mod web;
 
 pub use blocks::unknown_users;
 pub use services::{is_exposed, private_key};

@@ -6,17 +6,19 @@ use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{self, Centre, CentreShared, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
+use crate::looks::{HeartBeat, LookTaker, Looks};
 use crate::serve::ServeService;
 use crate::services;
 use crate::station::{self, Station, StationPlace, StationShared};
 use crate::status::{NodeStatus, StatusReply, StatusRequest, StatusServer};
-use skyhaul_config::{BlocksEntry, NodeConfig, StationConfig};
+use crate::web::WebService;
+use skyhaul_config::{BlocksEntry, NodeConfig, StationConfig, WebEntry};
 use skyhaul_net::Clock;
 use skyhaul_store::{Disk, RealDisk};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How a node runs, beside its configuration.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +72,7 @@ pub fn run(
     let mut node = Node::start(config, file, options)?;
     while !signals.stop.load(Ordering::Relaxed) && !node.is_ending() {
         node.pause();
+        node.looks.turned();
         if signals.reload.swap(false, Ordering::Relaxed) {
             node.reload();
         }
@@ -87,6 +90,8 @@ struct Node {
     centre: Option<Centre>,
     blocks: Option<Arc<BlockService>>,
     serve: Option<Arc<ServeService>>,
+    web: Option<Arc<WebService>>,
+    looks: Arc<Looks>,
     server: StatusServer,
 }
 
@@ -145,15 +150,28 @@ impl Node {
             ServeService::start(entry, centre, &config.node, clock).map(Arc::new)
         });
         let serve = serve.transpose()?;
-        let parts = Parts {
+        let parts = Arc::new(Parts {
             blocks: blocks.clone(),
             serve: serve.clone(),
             station: station.as_ref().map(Station::shared).cloned(),
             centre: centre.as_ref().map(Centre::shared).cloned(),
-        };
-        let server =
-            StatusServer::start(&config.node.status_socket(), move |request| parts.reply(request))?;
-        Ok(Self { file, station, centre, blocks, serve, server })
+        });
+        let (looks, web) = look(config.web.as_ref(), parts.clone(), clock)?;
+        let newest = looks.clone();
+        let server = StatusServer::start(&config.node.status_socket(), move |request| {
+            let is_order = request.is_order();
+            let reply = match request {
+                StatusRequest::Status => {
+                    StatusReply::Status(Box::new(newest.fresh().status.clone()))
+                }
+                request => parts.reply(request),
+            };
+            if is_order {
+                newest.expire();
+            }
+            reply
+        })?;
+        Ok(Self { file, station, centre, blocks, serve, web, looks, server })
     }
 
     /// Whether a part of it cannot go on.
@@ -194,10 +212,11 @@ impl Node {
 
     fn adopt(&mut self, new: NodeConfig) -> Result<Adopted, String> {
         let mut all = Adopted::default();
-        let NodeConfig { node: _, station, centre, blocks: entry, serve } = new;
+        let NodeConfig { node: _, station, centre, blocks: entry, serve, web } = new;
         // All parts are asked before one of them changes.
         crate::blocks::check(entry.as_ref())?;
         let files = self.serve.as_ref().map(|serve| serve.read()).transpose()?;
+        let shown = self.web.as_ref().map(|web| web.read()).transpose()?;
         let station = match (&mut self.station, station) {
             (Some(part), Some(new)) => Some((part.plan(&new)?, part)),
             (None, None) => None,
@@ -223,7 +242,11 @@ impl Node {
                 Adopted { waits: crate::serve::waiting(None, serve.as_ref()), ..Adopted::default() }
             }
         };
-        for part in centre.into_iter().chain(station).chain([blocks, serve]) {
+        let web = match (&self.web, shown) {
+            (Some(service), Some(files)) => service.adopt(&files, web.as_ref())?,
+            _ => Adopted { waits: crate::web::waiting(None, web.as_ref()), ..Adopted::default() },
+        };
+        for part in centre.into_iter().chain(station).chain([blocks, serve, web]) {
             all.changes.extend(part.changes);
             let other = |what: &String| !all.waits.contains(what);
             let waits: Vec<String> = part.waits.into_iter().filter(other).collect();
@@ -248,12 +271,41 @@ impl Node {
     fn end(self) -> Result<(), Fault> {
         // The block service ends with its last user, before the sessions that it uses.
         drop(self.server);
+        drop(self.looks);
+        drop(self.web);
         drop(self.serve);
         drop(self.blocks);
         let station = self.station.map_or(Ok(()), Station::end);
         let centre = self.centre.map_or(Ok(()), Centre::end);
         station.and(centre)
     }
+}
+
+/// Begins to look at the node, and shows it where it has a page.
+fn look(
+    entry: Option<&WebEntry>,
+    parts: Arc<Parts>,
+    clock: Clock,
+) -> Result<(Arc<Looks>, Option<Arc<WebService>>), Fault> {
+    let gaps = parts.centre.clone().filter(|_| entry.is_some());
+    let page = Arc::new(OnceLock::<Arc<WebService>>::new());
+    let counted = page.clone();
+    let status = move || {
+        let web = counted.get().map(|web| web.status());
+        NodeStatus { web, ..parts.status() }
+    };
+    let mut taker = LookTaker::new(clock, Box::new(status), gaps);
+    let first = Arc::new(taker.take_regular());
+    let beat = Arc::new(HeartBeat::new(clock));
+    let web = entry.map(|entry| WebService::start(entry, first.clone(), &beat)).transpose()?;
+    let web = web.map(|web| page.get_or_init(|| Arc::new(web)).clone());
+    let shown = web.clone();
+    let looks = Looks::start(taker, first, beat, move |look| {
+        if let Some(web) = &shown {
+            web.show(look);
+        }
+    })?;
+    Ok((Arc::new(looks), web))
 }
 
 /// What the status socket answers from.
@@ -265,17 +317,23 @@ struct Parts {
 }
 
 impl Parts {
+    /// The status now. It takes locks of the data threads: the thread of looks alone calls it.
+    fn status(&self) -> NodeStatus {
+        NodeStatus {
+            station: self.station.as_ref().map(|shared| shared.status()),
+            centre: self.centre.as_ref().map(|shared| shared.status()),
+            blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
+            serve: self.serve.as_ref().map(|serve| serve.status()),
+            web: None,
+        }
+    }
+
     fn reply(&self, request: StatusRequest) -> StatusReply {
         let refused = |what: &str, help: &str| {
             StatusReply::Answer(Err(Fault::configuration(what, "the status socket", help)).into())
         };
         match request {
-            StatusRequest::Status => StatusReply::Status(Box::new(NodeStatus {
-                station: self.station.as_ref().map(|shared| shared.status()),
-                centre: self.centre.as_ref().map(|shared| shared.status()),
-                blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
-                serve: self.serve.as_ref().map(|serve| serve.status()),
-            })),
+            StatusRequest::Status => StatusReply::Status(Box::new(self.status())),
             StatusRequest::Gaps
             | StatusRequest::AskGaps(_)
             | StatusRequest::Deliveries(_)

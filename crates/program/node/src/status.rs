@@ -22,6 +22,7 @@ mod socket;
 mod standby;
 mod states;
 mod way;
+mod web;
 mod whole;
 
 pub use archive::{
@@ -65,4 +66,5 @@ pub use socket::{
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};
 pub use way::{ContactWay, HopStatus};
+pub use web::WebStatus;
 pub use whole::NodeStatus;

@@ -278,6 +278,7 @@ const SANS_IO: &[&str] = &[
     "dispatch",
     "catalogue",
     "serve",
+    "web",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -387,7 +388,10 @@ const USES: &[(&str, &[&str])] = &[
     ("catalogue-io", &["units", "catalogue", "dispatch"]),
     ("remote", &["units", "dispatch"]),
     ("serve", &["units", "catalogue"]),
-    ("serve-io", &["units", "catalogue", "catalogue-io", "net", "serve"]),
+    ("http-io", &["units", "net", "serve"]),
+    ("serve-io", &["units", "catalogue", "catalogue-io", "net", "serve", "http-io"]),
+    ("web", &["units", "serve"]),
+    ("web-io", &["units", "net", "serve", "http-io", "web"]),
     (
         "lab",
         &[
@@ -462,6 +466,8 @@ const USES: &[(&str, &[&str])] = &[
             "vita49",
             "serve",
             "serve-io",
+            "web",
+            "web-io",
         ],
     ),
     ("columns", &["units", "ccsds"]),

@@ -12,7 +12,7 @@ use contacts::{CONTACTS_SHOWN, write_captured, write_received};
 use folders::write_folders;
 use guests::{
     write_files, write_forwards, write_mirrors, write_programs, write_serve, write_sinks,
-    write_streams,
+    write_streams, write_web,
 };
 use skyhaul_exit::Failure;
 use skyhaul_node::status::{
@@ -65,7 +65,8 @@ impl Status {
         status.station.iter().try_for_each(|station| write_station(station, out))?;
         status.centre.iter().try_for_each(|centre| write_centre(centre, out))?;
         status.blocks.iter().try_for_each(|blocks| write_programs(blocks, out))?;
-        status.serve.iter().try_for_each(|serve| write_serve(serve, out))
+        status.serve.iter().try_for_each(|serve| write_serve(serve, out))?;
+        status.web.iter().try_for_each(|web| write_web(web, out))
     }
 }
 

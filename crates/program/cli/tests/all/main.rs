@@ -42,6 +42,7 @@ mod nodes;
 mod one_way;
 mod outlets;
 mod packets;
+mod page;
 mod pair;
 mod pauses;
 mod pdr;

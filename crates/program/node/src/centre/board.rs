@@ -170,10 +170,12 @@ impl CentreBoard {
     /// Copies everything that is shown into `status`. Assembled products are added behind those
     /// that are there.
     pub fn copy_to(&self, status: &mut CentreStatus) {
+        // The system's lists are read without the lock, which the line's thread needs.
+        let sockets = self.shown().sockets.clone();
+        status.socket_drops = drops::kernel_drops(|inode| sockets.contains(&inode));
         let shown = self.shown();
         status.name.clone_from(&shown.name);
         status.address.clone_from(&shown.address);
-        status.socket_drops = drops::kernel_drops(|inode| shown.sockets.contains(&inode));
         status.stations.clone_from(&shown.stations);
         status.contacts = shown.contacts.to_vec();
         status.products.assembled.extend(shown.assembled.to_vec());

@@ -88,6 +88,30 @@ pub enum StatusRequest {
     },
 }
 
+impl StatusRequest {
+    /// Whether the node may be another one afterwards.
+    pub(crate) const fn is_order(&self) -> bool {
+        match self {
+            Self::Status
+            | Self::Gaps
+            | Self::Deliveries(_)
+            | Self::Delivery { .. }
+            | Self::Outlets
+            | Self::Items { .. } => false,
+            Self::AskGaps(_)
+            | Self::OrderDelivery { .. }
+            | Self::TryOutlet { .. }
+            | Self::KeepTrial { .. }
+            | Self::Backfill(_)
+            | Self::Archive { .. }
+            | Self::Reprocess { .. }
+            | Self::AddPath { .. }
+            | Self::RemovePath { .. }
+            | Self::HintPath { .. } => true,
+        }
+    }
+}
+
 /// A forecast for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

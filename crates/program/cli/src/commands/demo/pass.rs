@@ -6,6 +6,7 @@ use super::child::NodeProcess;
 use super::customers::{Customers, DeliveriesReport};
 use super::folder::{BACKUP, Folder};
 use super::line::{DemoLine, LineFacts};
+use super::page::{self, PageHold};
 use super::player::Player;
 use super::progress::{DemoProgress, DemoStatus, RateMeter, Work};
 use super::screen::Screen;
@@ -68,6 +69,8 @@ pub struct DemoSetting<'a> {
     pub interrupted: Arc<AtomicBool>,
     /// Who gets the products.
     pub customers: Customers,
+    /// What ends the nodes.
+    pub hold: PageHold,
 }
 
 /// The nodes and the lines between them. Dropped, they end in this order.
@@ -81,6 +84,7 @@ pub struct DemoNodes<'a> {
     line: DemoLine,
     backup: Backup<'a>,
     customers: Customers,
+    hold: PageHold,
     inputs: Vec<(String, SocketAddr)>,
 }
 
@@ -91,7 +95,7 @@ impl<'a> DemoNodes<'a> {
     /// # Errors
     /// One of them does not start, or the line does not open in time.
     pub fn set(setting: DemoSetting<'a>, inputs: usize) -> Result<Self, Failure> {
-        let DemoSetting { folder, plan, interrupted, mut customers } = setting;
+        let DemoSetting { folder, plan, interrupted, mut customers, hold } = setting;
         let clock = Clock::start();
         folder.write_centre(customers.tables())?;
         let mut centre = NodeProcess::start("centre", folder)?;
@@ -133,9 +137,21 @@ impl<'a> DemoNodes<'a> {
             line,
             backup,
             customers,
+            hold,
             inputs,
         };
         Ok(nodes)
+    }
+
+    /// Writes where browsers see the nodes.
+    ///
+    /// # Errors
+    /// Standard output takes no more.
+    pub fn write_pages(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        for (name, address) in page::addresses(self.folder) {
+            writeln!(out, "The {name} shows itself at {address}")?;
+        }
+        Ok(out.flush()?)
     }
 
     /// Plays `sources`, one to each input, until everything is on the centre's disk, or nothing
@@ -182,6 +198,10 @@ impl<'a> DemoNodes<'a> {
             }
             pause(LOOK);
         };
+        if self.hold == PageHold::Enter && is_complete {
+            screen.end();
+            page::wait_for_enter(&self.interrupted, out)?;
+        }
         let mut troubles = Vec::new();
         if !is_complete {
             let waited = deadline.since(begun);
