@@ -43,6 +43,7 @@ mod input;
 mod mirrors;
 mod name;
 mod node;
+mod notices;
 mod outlets;
 mod packets;
 mod path;
@@ -83,6 +84,7 @@ pub use input::{Input, InputFormat, SoftForm};
 pub use mirrors::{FarFolder, FilesEntry, MirrorEntry, Patterns};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
+pub use notices::{ExecEntry, MailEntry, NoticesConfig, WebhookEntry};
 pub use outlets::{ProductDestination, ProductOutlets, ProductSubscription};
 pub use packets::{Live, LiveTarget, LiveTargetError};
 pub use path::{FeedRowEntry, FeedRows, LinePath, Outage, Outages, Transport};
@@ -121,6 +123,8 @@ pub struct NodeConfig {
     pub blocks: Option<BlocksEntry>,
     /// How products are served; none without a `[serve]`.
     pub serve: Option<ServeEntry>,
+    /// Who is told of events outside this machine.
+    pub notices: NoticesConfig,
 }
 
 /// Reads a configuration file.

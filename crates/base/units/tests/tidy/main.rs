@@ -278,6 +278,7 @@ const SANS_IO: &[&str] = &[
     "dispatch",
     "catalogue",
     "serve",
+    "events",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -363,6 +364,7 @@ const USES: &[(&str, &[&str])] = &[
     ("streams-io", &["units", "net", "streams", "rtp"]),
     ("emulator", &["units", "exit", "link", "net"]),
     ("exit", &[]),
+    ("events", &["units"]),
     ("compare", &["units", "exit", "link", "net", "page", "emulator"]),
     ("page", &[]),
     ("probe", &["units", "page"]),
@@ -408,6 +410,7 @@ const USES: &[(&str, &[&str])] = &[
         "config",
         &[
             "units",
+            "events",
             "exit",
             "ccsds",
             "dispatch",
@@ -431,6 +434,7 @@ const USES: &[(&str, &[&str])] = &[
         "node",
         &[
             "units",
+            "events",
             "exit",
             "config",
             "coding",
@@ -469,6 +473,7 @@ const USES: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units",
+            "events",
             "exit",
             "coding",
             "ccsds",
