@@ -9,6 +9,7 @@ mod capture;
 mod catalogue;
 mod channels;
 mod configuration;
+mod events;
 mod files;
 mod forward;
 mod hints;
@@ -36,6 +37,7 @@ pub use capture::{
 pub use catalogue::{bag_manifests, filter};
 pub use channels::channels;
 pub use configuration::configuration;
+pub use events::event_lines;
 pub use files::files;
 pub use forward::forward;
 pub use hints::{contact_plan, feed_lines};
@@ -81,6 +83,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "contact_plan", body: contact_plan, rounds: 20_000 },
     Target { name: "description", body: description, rounds: 500 },
+    Target { name: "event_lines", body: event_lines, rounds: 50_000 },
     Target { name: "feed_lines", body: feed_lines, rounds: 50_000 },
     Target { name: "filter", body: filter, rounds: 50_000 },
     Target { name: "bag_manifests", body: bag_manifests, rounds: 20_000 },

@@ -12,6 +12,7 @@ use crate::folders::FolderEntry;
 use crate::forwards::{FarNodes, ForwardEntry};
 use crate::mirrors::{FilesEntry, MirrorEntry};
 use crate::node::Node;
+use crate::notices::{ExecEntry, MailEntry, NoticesConfig, WebhookEntry};
 use crate::outlets::{ProductOutlets, Written};
 use crate::packets::Live;
 use crate::path::{FeedRowEntry, LinePath, Outage};
@@ -87,6 +88,12 @@ pub(super) struct NodeFile {
     live: Vec<Live>,
     serve: Option<ServeEntry>,
     web: Option<WebEntry>,
+    #[serde(default)]
+    webhook: Vec<WebhookEntry>,
+    #[serde(default)]
+    exec: Vec<ExecEntry>,
+    #[serde(default)]
+    mail: Vec<MailEntry>,
 }
 
 /// Every table, in the order of the documentation.
@@ -128,6 +135,9 @@ pub(super) const TABLES: &[ConfigTable] = &[
     Live::TABLE,
     ServeEntry::TABLE,
     WebEntry::TABLE,
+    WebhookEntry::TABLE,
+    ExecEntry::TABLE,
+    MailEntry::TABLE,
 ];
 
 /// The keys before the first table.
@@ -201,6 +211,13 @@ impl NodeFile {
             web.resolve(base);
             web.check_access(config, serve.as_ref())?;
         }
+        let mut notices = NoticesConfig {
+            webhooks: core::mem::take(&mut self.webhook),
+            commands: core::mem::take(&mut self.exec),
+            mails: core::mem::take(&mut self.mail),
+        };
+        notices.check(config)?;
+        notices.resolve(base);
         let node = self.node.clone();
         // A forward that names no node goes to the first destination.
         let is_sent = |forward: &ForwardEntry| match forward.node() {
@@ -212,7 +229,8 @@ impl NodeFile {
         let station = (!far.is_empty()).then(|| self.station(far, sent));
         let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
-        let mut config_of = NodeConfig { node, station, centre, blocks, serve, web };
+        let mut config_of =
+            NodeConfig { node, station, centre, blocks, serve, web, notices };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
             station.resolve(base);

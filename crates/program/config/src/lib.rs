@@ -43,6 +43,7 @@ mod input;
 mod mirrors;
 mod name;
 mod node;
+mod notices;
 mod outlets;
 mod packets;
 mod path;
@@ -84,6 +85,7 @@ pub use input::{Input, InputFormat, SoftForm};
 pub use mirrors::{FarFolder, FilesEntry, MirrorEntry, Patterns};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
+pub use notices::{ExecEntry, MailEntry, NoticesConfig, WebhookEntry};
 pub use outlets::{ProductDestination, ProductOutlets, ProductSubscription};
 pub use packets::{Live, LiveTarget, LiveTargetError};
 pub use path::{FeedRowEntry, FeedRows, LinePath, Outage, Outages, Transport};
@@ -125,6 +127,8 @@ pub struct NodeConfig {
     pub serve: Option<ServeEntry>,
     /// How the node is shown; none without a `[web]`.
     pub web: Option<WebEntry>,
+    /// Who is told of events outside this machine.
+    pub notices: NoticesConfig,
 }
 
 /// Reads a configuration file.

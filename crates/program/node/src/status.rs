@@ -25,6 +25,7 @@ mod way;
 mod web;
 mod whole;
 
+pub use crate::journal::{EventHole, EventPage};
 pub use archive::{
     ArchiveEviction, ArchiveItem, ArchivePage, ArchiveRequest, DueItem, DueObstacle,
 };
@@ -60,8 +61,8 @@ pub use serve::{ServeAccountStatus, ServeStatus};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
-    StatusServer, ask, ask_again, ask_archive, ask_backfill, ask_deliveries, ask_delivery,
-    ask_gaps, ask_items, ask_outlets, ask_reprocess, order, try_outlet,
+    StatusServer, ask, ask_again, ask_alarms, ask_archive, ask_backfill, ask_deliveries,
+    ask_delivery, ask_events, ask_gaps, ask_items, ask_outlets, ask_reprocess, order, try_outlet,
 };
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};

@@ -279,6 +279,7 @@ const SANS_IO: &[&str] = &[
     "catalogue",
     "serve",
     "web",
+    "events",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -364,6 +365,7 @@ const USES: &[(&str, &[&str])] = &[
     ("streams-io", &["units", "net", "streams", "rtp"]),
     ("emulator", &["units", "exit", "link", "net"]),
     ("exit", &[]),
+    ("events", &["units"]),
     ("compare", &["units", "exit", "link", "net", "page", "emulator"]),
     ("page", &[]),
     ("probe", &["units", "page"]),
@@ -412,6 +414,7 @@ const USES: &[(&str, &[&str])] = &[
         "config",
         &[
             "units",
+            "events",
             "exit",
             "ccsds",
             "dispatch",
@@ -435,6 +438,7 @@ const USES: &[(&str, &[&str])] = &[
         "node",
         &[
             "units",
+            "events",
             "exit",
             "config",
             "coding",
@@ -475,6 +479,7 @@ const USES: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units",
+            "events",
             "exit",
             "coding",
             "ccsds",

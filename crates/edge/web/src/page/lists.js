@@ -3,7 +3,7 @@
 
 import { gapTable } from './contacts.js';
 import { live } from './live.js';
-import { link } from './now.js';
+import { alarmTable, link } from './now.js';
 import { lines } from './plot.js';
 import {
   because, bytes, card, count, facts, h, span, state, table, time, verdict,
@@ -143,9 +143,8 @@ export const alarms = {
   lists: () => [['alarms', { limit: '1000' }]],
   draw: (look, [page]) => [
     verdict(look.verdict),
-    card('Alarms', table('What an operator must act on', [
-      ['About', 'text', (row) => state(row.subject, 'alarm')],
-      ['What', 'text', (row) => row.text],
-    ], page.rows, 'No alarm is raised.')),
+    card('Alarms', alarmTable(look, page.rows, 'No alarm stands.'),
+      h('p', { class: 'faint' }, 'Say who works on one with ',
+        h('code', {}, 'skyhaul alarms ack KIND SUBJECT --by NAME'), '.')),
   ],
 };

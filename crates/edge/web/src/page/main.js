@@ -51,7 +51,8 @@ function route() {
 
 function menu() {
   const current = shown.screen === CONTACT ? 'contacts' : shown.screen.name;
-  const count = (name) => (name === 'alarms' && live.look ? live.look.alarms.length : 0);
+  const count = (name) => (name === 'alarms' && live.look
+    ? live.look.alarms.filter((alarm) => !alarm.caused_by).length : 0);
   const items = SCREENS.map(({ name, title }) => h('li', {},
     h('a', { href: `#${name}`, 'aria-current': name === current ? 'page' : null },
       count(name) ? `${title} (${count(name)})` : title)));

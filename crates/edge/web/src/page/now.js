@@ -32,11 +32,26 @@ export function series(look) {
 }
 
 function alarms(look) {
+  return wide('Alarms', alarmTable(look, look.alarms, ''));
+}
+
+const GRAVE = { info: 'idle', minor: 'warning', major: 'alarm', critical: 'alarm' };
+
+/** A table of alarms; those that others explain come last. */
+export function alarmTable(look, rows, nothing) {
   const columns = [
-    ['About', 'text', (row) => state(row.subject, 'alarm')],
-    ['What', 'text', (row) => row.text],
+    ['About', 'text', (row) => state(row.subject, row.caused_by ? 'idle' : GRAVE[row.severity])],
+    ['Severity', 'plain', (row) => row.severity],
+    ['What', 'text', (row) => [row.reason,
+      row.caused_by ? h('span', { class: 'why' }, `because of ${row.caused_by.subject}`) : '']],
+    ['Since UTC', 'plain', (row) => time(row.since, look.at)],
+    ['Acknowledged', 'text', (row) => (row.acknowledged
+      ? [`${row.acknowledged.by}, `, time(row.acknowledged.at, look.at),
+        row.acknowledged.note ? `: ${row.acknowledged.note}` : '']
+      : '')],
+    ['Kind', 'plain', (row) => row.kind],
   ];
-  return wide('Alarms', table('What an operator must act on', columns, look.alarms, ''));
+  return table('What an operator must act on', columns, rows, nothing);
 }
 
 function underWay(look) {

@@ -14,6 +14,7 @@ use guests::{
     write_files, write_forwards, write_mirrors, write_programs, write_serve, write_sinks,
     write_streams, write_web,
 };
+use skyhaul_events::AlarmStatus;
 use skyhaul_exit::Failure;
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus,
@@ -535,8 +536,19 @@ fn write_log(dropped: u64, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn write_alarms(alarms: &[String], out: &mut dyn Write) -> io::Result<()> {
-    alarms.iter().try_for_each(|alarm| writeln!(out, "  ALARM    {alarm}"))
+/// Alarms that another one explains are counted behind the others.
+fn write_alarms(alarms: &[AlarmStatus], out: &mut dyn Write) -> io::Result<()> {
+    let (caused, own): (Vec<_>, Vec<_>) =
+        alarms.iter().partition(|alarm| alarm.caused_by.is_some());
+    for alarm in own {
+        let by = alarm.acknowledged.as_ref();
+        let by = by.map_or(String::new(), |said| format!(" (acknowledged by {})", said.by));
+        writeln!(out, "  ALARM    {}{by}", alarm.sentence)?;
+    }
+    match caused.len() {
+        0 => Ok(()),
+        count => writeln!(out, "           and {count} because of them: `skyhaul alarms list`"),
+    }
 }
 
 /// A state, as its JSON form names it.

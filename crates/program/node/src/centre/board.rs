@@ -153,8 +153,9 @@ impl CentreBoard {
     }
 
     /// Shows whether the store takes data.
-    pub fn store(&self, state: StoreState) {
-        self.shown().store = state;
+    /// Returns what was shown.
+    pub fn store(&self, state: StoreState) -> StoreState {
+        std::mem::replace(&mut self.shown().store, state)
     }
 
     /// Names the inodes of the lines' sockets, so that status shows what the system drops there.

@@ -58,8 +58,8 @@ fn of_process(look: &NodeLook) -> Vec<MetricFamily> {
     let mut families = vec![
         build,
         gauge("look_timestamp_seconds", "When these figures were taken.").value(taken),
-        gauge("alarms_active", "Alarms that an operator must act on.")
-            .value(count(super::summary::alarms(status).len() as u64)),
+        gauge("alarms_active", "Alarms that an operator must act on, without those that others explain.")
+            .value(count(super::summary::unexplained(status) as u64)),
     ];
     if let Some(process) = process {
         families.extend([

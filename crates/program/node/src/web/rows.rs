@@ -10,6 +10,7 @@ use crate::status::{
 use core::ops::ControlFlow;
 use serde::Serialize;
 use serde_json::{Value, json};
+use skyhaul_events::AlarmStatus;
 use skyhaul_web::RowVisit;
 use std::path::Path;
 
@@ -236,20 +237,18 @@ pub(super) fn deliveries(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFl
     ControlFlow::Continue(())
 }
 
-/// An alarm, from its sentence.
-pub(super) fn alarm(text: &str) -> Value {
-    let (subject, reason) = text.split_once(": ").unwrap_or(("", text));
-    json!({"id": segment(subject), "subject": subject, "text": reason})
+/// An alarm.
+pub(super) fn alarm(alarm: &AlarmStatus) -> Value {
+    let id = segment(&format!("{}.{}", word(&alarm.kind), alarm.subject));
+    named(&id, alarm)
 }
 
-/// What an operator must act on.
+/// What an operator must act on, the worst first.
 pub(super) fn alarms(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<()> {
-    for (nth, text) in summary::alarms(&look.status).iter().enumerate() {
-        visit(&nth.to_string(), &|| {
-            let mut row = alarm(text);
-            row["id"] = json!(nth.to_string());
-            row
-        })?;
+    for one in summary::alarms(&look.status) {
+        let row = alarm(one);
+        let id = row["id"].as_str().unwrap_or_default().to_owned();
+        visit(&id, &|| row.clone())?;
     }
     ControlFlow::Continue(())
 }

@@ -7,6 +7,7 @@ use crate::looks::NodeLook;
 use crate::status::{ChannelState, LineState, NodeStatus};
 use serde_json::{Value, json};
 use skyhaul_dispatch::DeliveryState;
+use skyhaul_events::{AlarmStatus, Severity};
 
 /// Rows of each kind: 64 pages get this each second.
 const SHOWN_MAX: usize = 200;
@@ -39,7 +40,7 @@ pub(super) fn of(look: &NodeLook) -> Value {
             "rss_bytes": process.map(|process| process.rss_bytes),
         },
         "verdict": verdict(status, &alarms, &contacts),
-        "alarms": alarms.iter().map(|text| alarm(text)).collect::<Vec<_>>(),
+        "alarms": alarms.iter().map(|one| alarm(one)).collect::<Vec<_>>(),
         "channels": channels.collect::<Vec<_>>(),
         "destinations": destinations.collect::<Vec<_>>(),
         "stations": peers.collect::<Vec<_>>(),
@@ -52,19 +53,26 @@ pub(super) fn of(look: &NodeLook) -> Value {
     })
 }
 
-/// All alarms; of a relay, those of both parts.
-pub(super) fn alarms(status: &NodeStatus) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
+/// All alarms, the worst first, and those that others explain last; of a relay, those of both
+/// parts.
+pub(super) fn alarms(status: &NodeStatus) -> Vec<&AlarmStatus> {
+    let mut all: Vec<&AlarmStatus> = Vec::new();
     let parts = [
         status.station.as_ref().map(|part| &part.alarms),
         status.centre.as_ref().map(|part| &part.alarms),
     ];
-    for text in parts.into_iter().flatten().flatten() {
-        if !all.contains(text) {
-            all.push(text.clone());
+    for alarm in parts.into_iter().flatten().flatten() {
+        if !all.iter().any(|known| known.kind == alarm.kind && known.subject == alarm.subject) {
+            all.push(alarm);
         }
     }
+    all.sort_by_key(|alarm| (alarm.caused_by.is_some(), std::cmp::Reverse(alarm.severity)));
     all
+}
+
+/// The alarms that no other one explains.
+pub(super) fn unexplained(status: &NodeStatus) -> usize {
+    alarms(status).iter().filter(|alarm| alarm.caused_by.is_none()).count()
 }
 
 /// Deliveries by what an operator asks first.
@@ -89,12 +97,13 @@ fn deliveries(status: &NodeStatus) -> Value {
 }
 
 /// One sentence: that all is well, or what is worst.
-fn verdict(status: &NodeStatus, alarms: &[String], contacts: &[Value]) -> Value {
+fn verdict(status: &NodeStatus, alarms: &[&AlarmStatus], contacts: &[Value]) -> Value {
     let say = |level: &str, text: String| json!({"level": level, "text": text});
     if let Some(first) = alarms.first() {
-        let more = alarms.len() - 1;
+        let more = unexplained(status).saturating_sub(1);
         let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
-        return say("alarm", format!("{first}{more}"));
+        let level = if first.severity <= Severity::Minor { "warning" } else { "alarm" };
+        return say(level, format!("{}{more}", first.sentence));
     }
     let late = contacts.iter().find(|row| row["spare_s"].as_f64().is_some_and(|s| s < 0.0));
     if let Some(late) = late {

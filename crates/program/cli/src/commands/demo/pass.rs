@@ -367,7 +367,8 @@ fn what_waits(station: &StationStatus, centre: &CentreStatus) -> String {
     let open =
         station.contacts.iter().filter(|contact| contact.state == ContactState::Open).count();
     let done = centre.contacts.iter().filter(|contact| contact.state == ContactState::Done).count();
-    let alarms = [&station.alarms[..], &centre.alarms[..]].concat();
+    let alarms = station.alarms.iter().chain(&centre.alarms);
+    let alarms: Vec<&str> = alarms.map(|alarm| &alarm.sentence[..]).collect();
     format!(
         "{} blocks wait at the station, {open} of {} contacts are open there, {done} are done at \
         the centre{}{}",

@@ -1,9 +1,10 @@
 //! The notices of a consumer, in its folder of notices.
 
 use super::named::names;
-use super::worker::{OutletWorker, refused};
+use super::worker::OutletWorker;
 use skyhaul_catalogue_io::CatalogueReader;
 use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, Notice};
+use skyhaul_events::{AlarmKind, EventKind};
 use skyhaul_units::ByteCount;
 use std::sync::Arc;
 
@@ -62,8 +63,17 @@ impl OutletWorker {
         if let Some((row, _)) = step {
             let reason = row.delivery.reason.as_deref().unwrap_or("accepted");
             tracing::info!(destination = consumer, delivery = id, "{reason}");
+            let kind = match row.delivery.state {
+                DeliveryState::Refused => EventKind::DeliveryRefused,
+                _ => EventKind::DeliveryAccepted,
+            };
+            outlet.tell(kind, id, format!("delivery {id} to {consumer}: {reason}"));
             if row.delivery.state == DeliveryState::Refused {
-                outlet.shared.alarms.raise(&refused(consumer), &format!("delivery {id}: {reason}"));
+                outlet.shared.alarms.raise(
+                    AlarmKind::DeliveryRefused,
+                    consumer,
+                    &format!("delivery {id}: {reason}"),
+                );
             }
             ledger.look_again(consumer, id);
         }

@@ -3,12 +3,13 @@
 
 use super::backfill::Backfill;
 use super::outlet::Outlet;
-use super::worker::{OutletWorker, alarm, refused};
+use super::worker::{OutletWorker, products_for};
 use crate::centre::shared::CentreShared;
 use crate::services;
 use crate::status::BackfillAction;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow};
 use skyhaul_config::{Name, ProductDestination, ProductOutlets, ProductSubscription};
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,10 +97,10 @@ impl DeliveryThreads {
             running.outlet.stop();
             let is_over = running.threads.iter().all(JoinHandle::is_finished);
             if is_over {
-                let subjects = [alarm(name.as_str()), refused(name.as_str()), late(name)];
-                for subject in subjects {
-                    alarms.clear(&subject);
-                }
+                let subject = products_for(&running.outlet.destination);
+                alarms.clear(AlarmKind::DeliveryFailed, &subject);
+                alarms.clear(AlarmKind::DeliveryLate, &subject);
+                alarms.clear(AlarmKind::DeliveryRefused, name.as_str());
             }
             !is_over
         });
@@ -183,11 +184,12 @@ impl DeliveryThreads {
             }
             let Some(DeliveryRow { id, subscription, deadline: Some(deadline), .. }) = broken
             else {
-                self.shared.alarms.clear(&late(name));
+                self.shared.alarms.clear(AlarmKind::DeliveryLate, products_for(destination));
                 continue;
             };
             let reason = format!("delivery {id} for {subscription} was due at {deadline}");
-            self.shared.alarms.raise(&late(name), &reason);
+            let subject = products_for(destination);
+            self.shared.alarms.raise(AlarmKind::DeliveryLate, subject, &reason);
         }
         Ok(())
     }
@@ -212,9 +214,4 @@ fn breaks_promise(
     };
     let is_there: Vec<bool> = to.iter().map(is_there).collect();
     Ok(subscription.entry.settle.promise().is_broken_by(place, &is_there))
-}
-
-/// The subject of the alarm about products that are late at a destination.
-fn late(destination: &Name) -> String {
-    format!("products are late at {destination}")
 }
