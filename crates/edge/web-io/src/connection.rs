@@ -1,7 +1,7 @@
 //! One connection: TLS, requests one after the other, and the end of it.
 
 use crate::body::{Answering, WebBody, WebContent};
-use crate::server::WebShared;
+use crate::shared::WebShared;
 use crate::stream::LookStream;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};

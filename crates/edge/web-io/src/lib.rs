@@ -8,11 +8,11 @@
 mod body;
 mod connection;
 mod server;
+mod shared;
 mod stream;
 
-pub use server::{
-    CONNECTIONS_MAX, STREAMS_MAX, WebCounters, WebFault, WebFiles, WebLook, WebServer, WebSetup,
-};
+pub use server::{CONNECTIONS_MAX, WebCounters, WebFault, WebFiles, WebServer, WebSetup};
+pub use shared::{STREAMS_MAX, WebLook};
 
 #[cfg(test)]
 mod tests;

@@ -1,26 +1,20 @@
 //! The server: its thread, its limits, what its connections share.
 
 use crate::connection;
-use skyhaul_http_io::{HttpThread, HttpThreadSetup, acceptor, is_local_host};
+use crate::shared::{WebLook, WebShared};
+use skyhaul_http_io::{HttpThread, HttpThreadSetup, acceptor};
 use skyhaul_net::Clock;
-use skyhaul_serve::{Accounts, Gate, GateLimits, GateTime, ServeAnswer, ServeRequest};
-use skyhaul_web::WebSource;
+use skyhaul_serve::{Accounts, Gate, GateLimits};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::watch;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio_rustls::TlsAcceptor;
 
 /// Connections at a time.
 pub const CONNECTIONS_MAX: u32 = 256;
 /// Of them from one address: a wall of screens, a scraper and a person behind one proxy.
 const PER_ADDRESS_MAX: u32 = 128;
-/// Streams of looks at a time.
-pub const STREAMS_MAX: u32 = 64;
-
-/// A look at the node, for threads.
-pub type WebLook = Arc<dyn WebSource + Send + Sync>;
 
 /// What a server is made of.
 pub struct WebSetup {
@@ -91,73 +85,6 @@ pub struct WebServer {
     _thread: HttpThread,
 }
 
-/// What connections share.
-pub struct WebShared {
-    pub clock: Clock,
-    pub looks: watch::Receiver<WebLook>,
-    pub streams: AtomicU32,
-    answered: AtomicU64,
-    refused: AtomicU64,
-    newest: watch::Sender<WebLook>,
-    hosts: Vec<String>,
-    gate: Mutex<Gate>,
-    tls: Mutex<Option<TlsAcceptor>>,
-}
-
-fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl WebShared {
-    /// The gate. No other lock is taken while it is held.
-    pub fn gate(&self) -> MutexGuard<'_, Gate> {
-        lock(&self.gate)
-    }
-
-    /// The TLS of new connections.
-    pub fn tls(&self) -> Option<TlsAcceptor> {
-        lock(&self.tls).clone()
-    }
-
-    /// The newest look.
-    pub fn look(&self) -> WebLook {
-        self.looks.borrow().clone()
-    }
-
-    /// Refuses names that are not this server's.
-    pub fn check_host(&self, request: &ServeRequest) -> Result<(), ServeAnswer> {
-        let host = request.header("host").unwrap_or_default();
-        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        let is_own = |own: &String| own.eq_ignore_ascii_case(name);
-        if is_local_host(host) || self.hosts.iter().any(is_own) {
-            return Ok(());
-        }
-        let what = "this server does not have this name; use its address, or write the name \
-                    into `hosts` of [web]";
-        Err(ServeAnswer::problem(421, what))
-    }
-
-    /// Checks the token, where tokens are needed.
-    pub fn admit(&self, request: &ServeRequest) -> Result<(), ServeAnswer> {
-        // A supervisor has no token.
-        if request.segments() == ["livez"] {
-            return Ok(());
-        }
-        let time = GateTime { now: self.clock.now(), utc: self.clock.utc() };
-        let mut gate = self.gate();
-        let admission = gate.admit(request, None, time)?;
-        // What it takes is in memory: the budget of requests counts, and nothing else.
-        gate.end(&admission);
-        Ok(())
-    }
-
-    /// Counts an answer.
-    pub fn count(&self, status: u16) {
-        let counter = if status < 400 { &self.answered } else { &self.refused };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 impl WebServer {
     /// Starts it.
     ///
@@ -167,19 +94,10 @@ impl WebServer {
         let read = ReadFiles::of(files)?;
         let listener = TcpListener::bind(setup.bind).map_err(WebFault::Socket)?;
         let address = listener.local_addr().map_err(WebFault::Socket)?;
-        let (newest, looks) = watch::channel(setup.look);
         let limits = GateLimits { connections: CONNECTIONS_MAX, per_address: PER_ADDRESS_MAX };
-        let shared = Arc::new(WebShared {
-            clock: setup.clock,
-            looks,
-            streams: AtomicU32::new(0),
-            answered: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            newest,
-            hosts: setup.hosts,
-            gate: Mutex::new(Gate::new(limits, read.accounts)),
-            tls: Mutex::new(read.tls),
-        });
+        let gate = Gate::new(limits, read.accounts);
+        let shared = Arc::new(WebShared::new(setup.look, setup.hosts, setup.clock, gate));
+        shared.set_tls(read.tls);
         let of = shared.clone();
         let threads = HttpThreadSetup { name: "web", readers: "web-read", readers_max: 1 };
         let thread = HttpThread::start(threads, listener, move |stream, peer| {
@@ -203,7 +121,7 @@ impl WebServer {
 
     /// Answers from this look from now on, and sends it to those who watch.
     pub fn show(&self, look: WebLook) {
-        self.shared.newest.send_replace(look);
+        self.shared.show(look);
     }
 
     /// Whether a server could run with these files.
@@ -221,10 +139,10 @@ impl WebServer {
     /// See [`WebFault`]: nothing has changed.
     pub fn adopt(&self, files: &WebFiles) -> Result<Vec<&'static str>, WebFault> {
         let ReadFiles { tls, accounts } = ReadFiles::of(files)?;
-        let mut before = lock(&self.files);
+        let mut before = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = Vec::new();
         if before.tls != files.tls {
-            *lock(&self.shared.tls) = tls;
+            self.shared.set_tls(tls);
             changes.push("the certificate of [web] changed");
         }
         if before.accounts != files.accounts {
@@ -239,11 +157,12 @@ impl WebServer {
     /// What has happened since the start.
     pub fn counters(&self) -> WebCounters {
         let gate = self.shared.gate().counters();
+        let [answered, refused] = self.shared.counts();
         WebCounters {
             connections: gate.connections,
             streams: self.shared.streams.load(Ordering::Relaxed),
-            answered: self.shared.answered.load(Ordering::Relaxed),
-            refused: self.shared.refused.load(Ordering::Relaxed),
+            answered,
+            refused,
             unauthorized: gate.unauthorized,
             refused_connections: gate.refused_connections,
         }

@@ -1,6 +1,6 @@
 //! The stream of looks: a server-sent event for each, as far as the client keeps up.
 
-use crate::server::{STREAMS_MAX, WebLook, WebShared};
+use crate::shared::{STREAMS_MAX, WebLook, WebShared};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -229,8 +229,7 @@ impl NodeFile {
         let station = (!far.is_empty()).then(|| self.station(far, sent));
         let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
-        let mut config_of =
-            NodeConfig { node, station, centre, blocks, serve, web, notices };
+        let mut config_of = NodeConfig { node, station, centre, blocks, serve, web, notices };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
             station.resolve(base);

@@ -135,19 +135,7 @@ impl Node {
             .clone()
             .map(|alarms| Notices::start(tellers, &NoticePlace { events: events.clone(), alarms }));
         let tellers = tellers.transpose()?;
-        let lines = BlockLines {
-            station: station.as_ref().map(|part| PartLine {
-                service: part.blocks(),
-                config: part.config(),
-                shared: Arc::clone(part.shared()),
-            }),
-            centre: centre.as_ref().map(|part| PartLine {
-                service: part.blocks(),
-                config: part.config(),
-                shared: Arc::clone(part.shared()),
-            }),
-            alarms: alarms.clone(),
-        };
+        let lines = block_lines(station.as_ref(), centre.as_ref(), alarms);
         let blocks = config.blocks.as_ref();
         let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
         let blocks = blocks.map(Arc::new);
@@ -164,20 +152,7 @@ impl Node {
             events: events.clone(),
         });
         let (looks, web) = look(config.web.as_ref(), parts.clone(), clock)?;
-        let newest = looks.clone();
-        let server = StatusServer::start(&config.node.status_socket(), move |request| {
-            let is_order = request.is_order();
-            let reply = match request {
-                StatusRequest::Status => {
-                    StatusReply::Status(Box::new(newest.fresh().status.clone()))
-                }
-                request => parts.reply(request),
-            };
-            if is_order {
-                newest.expire();
-            }
-            reply
-        })?;
+        let server = answer(&config.node, looks.clone(), parts)?;
         let name = config.node.name.as_str();
         events.tell(EventKind::NodeReady, name, format!("node {name} is ready"));
         let notices = config.notices.clone();
@@ -366,6 +341,46 @@ fn start_parts(
     };
     let station = config.station.as_deref().map(start).transpose()?;
     Ok((station, centre))
+}
+
+/// What the block service is given of the node's parts.
+fn block_lines<'a>(
+    station: Option<&'a Station>,
+    centre: Option<&'a Centre>,
+    alarms: Option<Arc<Alarms>>,
+) -> BlockLines<'a> {
+    BlockLines {
+        station: station.map(|part| PartLine {
+            service: part.blocks(),
+            config: part.config(),
+            shared: Arc::clone(part.shared()),
+        }),
+        centre: centre.map(|part| PartLine {
+            service: part.blocks(),
+            config: part.config(),
+            shared: Arc::clone(part.shared()),
+        }),
+        alarms,
+    }
+}
+
+/// Answers on the status socket.
+fn answer(
+    node: &skyhaul_config::Node,
+    looks: Arc<Looks>,
+    parts: Arc<Parts>,
+) -> Result<StatusServer, Fault> {
+    StatusServer::start(&node.status_socket(), move |request| {
+        let is_order = request.is_order();
+        let reply = match request {
+            StatusRequest::Status => StatusReply::Status(Box::new(looks.fresh().status.clone())),
+            request => parts.reply(request),
+        };
+        if is_order {
+            looks.expire();
+        }
+        reply
+    })
 }
 
 /// What the status socket answers from.

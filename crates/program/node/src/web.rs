@@ -1,10 +1,12 @@
 //! The page of the node: what its server is given, and what it shows of a look.
 
+mod alarms;
 mod contacts;
 mod figures;
 mod look;
 mod rows;
 mod summary;
+mod words;
 
 use crate::adopted::Adopted;
 use crate::fault::Fault;

@@ -1,6 +1,6 @@
 //! Contacts, as captured here and as received here, newest first.
 
-use super::look::word;
+use super::words::word;
 use crate::looks::NodeLook;
 use crate::status::{
     ContactCaptured, ContactForecast, ContactReceived, ContactState, StationStatus,
@@ -35,7 +35,9 @@ pub(super) fn newest(look: &NodeLook) -> Vec<Value> {
         ended += usize::from(!is_under_way);
         if is_under_way || ended <= ENDED_SHOWN {
             if let Some(members) = row.as_object_mut() {
-                ["margin", "products", "inputs", "forecasts"].map(|name| members.remove(name));
+                for name in ["margin", "products", "inputs", "forecasts"] {
+                    members.remove(name);
+                }
             }
             rows.push(row);
         }

@@ -1,11 +1,13 @@
 //! The metrics of a node. Labels are what the configuration bounds: stations, inputs, paths,
 //! destinations; never a contact, a product, a file or a user.
 
+mod families;
 mod receiving;
 mod sending;
 
 use crate::looks::NodeLook;
-use crate::status::{NodeStatus, StoreState, ThreadStatus};
+use crate::status::{NodeStatus, ThreadStatus};
+use families::{count, counter, gauge};
 use skyhaul_web::MetricFamily;
 use std::collections::BTreeMap;
 
@@ -24,28 +26,6 @@ pub(super) fn all(look: &NodeLook) -> Vec<MetricFamily> {
     families
 }
 
-/// Counts of the status, as figures.
-#[allow(clippy::cast_precision_loss, reason = "a report")]
-pub(super) fn count(value: u64) -> f64 {
-    value as f64
-}
-
-pub(super) fn flag(is_set: bool) -> f64 {
-    if is_set { 1.0 } else { 0.0 }
-}
-
-pub(super) fn store_ok(state: StoreState) -> f64 {
-    flag(state == StoreState::Ok)
-}
-
-fn gauge(name: &str, help: &'static str) -> MetricFamily {
-    MetricFamily::gauge(name, help)
-}
-
-fn counter(name: &str, help: &'static str) -> MetricFamily {
-    MetricFamily::counter(name, help)
-}
-
 fn of_process(look: &NodeLook) -> Vec<MetricFamily> {
     let status = &look.status;
     let process = status.station.as_ref().map(|part| &part.process);
@@ -58,8 +38,11 @@ fn of_process(look: &NodeLook) -> Vec<MetricFamily> {
     let mut families = vec![
         build,
         gauge("look_timestamp_seconds", "When these figures were taken.").value(taken),
-        gauge("alarms_active", "Alarms that an operator must act on, without those that others explain.")
-            .value(count(super::summary::unexplained(status) as u64)),
+        gauge(
+            "alarms_active",
+            "Alarms that an operator must act on, without those that others explain.",
+        )
+        .value(count(super::alarms::unexplained(status) as u64)),
     ];
     if let Some(process) = process {
         families.extend([
@@ -119,7 +102,7 @@ fn of_paths(status: &NodeStatus) -> Vec<MetricFamily> {
         for path in paths {
             let of = [("node", node), ("path", &*path.name), ("over", &*path.over)];
             let is_up = matches!(&*path.state, "active" | "standby" | "probing");
-            up.add(&of, flag(is_up));
+            up.add(&of, count(u64::from(is_up)));
             rtt.add(&of, path.rtt_s);
             loss.add(&of, path.loss);
             allowed.add(&of, count(path.rate_bps) / 8.0);

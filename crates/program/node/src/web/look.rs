@@ -80,11 +80,3 @@ impl WebSource for ShownLook {
         self.beat.is_alive()
     }
 }
-
-/// What an order of words says for a value of the status: its JSON text without quotes.
-pub(super) fn word(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(text)) => text,
-        _ => String::new(),
-    }
-}

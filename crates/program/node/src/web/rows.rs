@@ -1,30 +1,16 @@
 //! The rows of the lists.
 
-use super::look::word;
-use super::summary;
+use super::alarms::{alarm, standing};
+use super::words::{named, segment, word};
 use crate::looks::NodeLook;
 use crate::status::{
     ChannelStatus, DestinationStatus, FolderStatus, LinePath, MirrorStatus, ProductStatus,
     StationStatus, StreamStatus,
 };
 use core::ops::ControlFlow;
-use serde::Serialize;
 use serde_json::{Value, json};
-use skyhaul_events::AlarmStatus;
 use skyhaul_web::RowVisit;
 use std::path::Path;
-
-/// A part of the status, with what names it. A status is plain data with text keys.
-fn named(id: &str, part: &impl Serialize) -> Value {
-    let mut row = serde_json::to_value(part).unwrap_or_default();
-    row["id"] = json!(id);
-    row
-}
-
-/// A name as a segment of a path.
-fn segment(text: &str) -> String {
-    text.replace(['/', '\\'], ".")
-}
 
 /// Nodes that are connected.
 pub(super) fn stations(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<()> {
@@ -75,8 +61,8 @@ pub(super) fn destination(one: &DestinationStatus) -> Value {
 
 /// Seconds until everything is there, by the forecasts.
 fn clear(one: &DestinationStatus) -> Option<f64> {
-    let seconds = one.forecasts.iter().map(|forecast| forecast.done_s);
-    seconds.into_iter().try_fold(0.0, |most, done| Some(f64::max(most, done?)))
+    let mut seconds = one.forecasts.iter().map(|forecast| forecast.done_s);
+    seconds.try_fold(0.0, |most, done| Some(f64::max(most, done?)))
 }
 
 /// Paths of all sessions.
@@ -237,15 +223,9 @@ pub(super) fn deliveries(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFl
     ControlFlow::Continue(())
 }
 
-/// An alarm.
-pub(super) fn alarm(alarm: &AlarmStatus) -> Value {
-    let id = segment(&format!("{}.{}", word(&alarm.kind), alarm.subject));
-    named(&id, alarm)
-}
-
 /// What an operator must act on, the worst first.
 pub(super) fn alarms(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<()> {
-    for one in summary::alarms(&look.status) {
+    for one in standing(&look.status) {
         let row = alarm(one);
         let id = row["id"].as_str().unwrap_or_default().to_owned();
         visit(&id, &|| row.clone())?;

@@ -1,8 +1,9 @@
 //! The node in short: the first screen, and what the stream sends each second.
 
+use super::alarms::{alarm, standing, unexplained};
 use super::contacts;
-use super::look::word;
-use super::rows::{alarm, channel, destination};
+use super::rows::{channel, destination};
+use super::words::word;
 use crate::looks::NodeLook;
 use crate::status::{ChannelState, LineState, NodeStatus};
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ pub(super) fn of(look: &NodeLook) -> Value {
     let (station, centre) = (status.station.as_ref(), status.centre.as_ref());
     let process = station.map(|part| &part.process).or(centre.map(|part| &part.process));
     let name = station.map(|part| &part.name).or(centre.map(|part| &part.name));
-    let alarms = alarms(status);
+    let alarms = standing(status);
     let contacts = contacts::newest(look);
     let channels = station.iter().flat_map(|part| &part.channels).take(SHOWN_MAX).map(channel);
     let destinations =
@@ -51,28 +52,6 @@ pub(super) fn of(look: &NodeLook) -> Value {
         "deliveries": centre.map(|_| deliveries(status)),
         "history": look.history.last().map(|row| &**row),
     })
-}
-
-/// All alarms, the worst first, and those that others explain last; of a relay, those of both
-/// parts.
-pub(super) fn alarms(status: &NodeStatus) -> Vec<&AlarmStatus> {
-    let mut all: Vec<&AlarmStatus> = Vec::new();
-    let parts = [
-        status.station.as_ref().map(|part| &part.alarms),
-        status.centre.as_ref().map(|part| &part.alarms),
-    ];
-    for alarm in parts.into_iter().flatten().flatten() {
-        if !all.iter().any(|known| known.kind == alarm.kind && known.subject == alarm.subject) {
-            all.push(alarm);
-        }
-    }
-    all.sort_by_key(|alarm| (alarm.caused_by.is_some(), std::cmp::Reverse(alarm.severity)));
-    all
-}
-
-/// The alarms that no other one explains.
-pub(super) fn unexplained(status: &NodeStatus) -> usize {
-    alarms(status).iter().filter(|alarm| alarm.caused_by.is_none()).count()
 }
 
 /// Deliveries by what an operator asks first.
@@ -111,8 +90,8 @@ fn verdict(status: &NodeStatus, alarms: &[&AlarmStatus], contacts: &[Value]) -> 
         let id = late["id"].as_str().unwrap_or_default();
         return say("warning", format!("Contact {id} will be {seconds:.0} s late."));
     }
-    let destinations = status.station.iter().flat_map(|station| &station.destinations);
-    if let Some(down) = destinations.clone().find(|one| one.line.state != LineState::Open) {
+    let mut destinations = status.station.iter().flat_map(|station| &station.destinations);
+    if let Some(down) = destinations.find(|one| one.line.state != LineState::Open) {
         let state = word(&down.line.state);
         return say("warning", format!("The line to {} is not open: {state}.", down.name));
     }

@@ -1,9 +1,9 @@
 //! The pages of the demonstration's nodes, for a browser, and how long they stay.
 
-use super::folder::Folder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_node::status::ask;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether the nodes have pages.
@@ -63,13 +63,9 @@ impl DemoPage {
     }
 }
 
-/// The addresses of the pages, by node.
-pub fn addresses(folder: &Folder) -> Vec<(&'static str, String)> {
-    let address = |name: &'static str| {
-        let web = ask(&folder.socket(name)).ok()?.web?;
-        Some((name, web.address))
-    };
-    ["centre", "station"].into_iter().filter_map(address).collect()
+/// The address of the page of the node that answers at this socket; none where it has none.
+pub fn address(socket: &Path) -> Option<String> {
+    Some(ask(socket).ok()?.web?.address)
 }
 
 /// Waits for Enter, the end of standard input, or an interrupt.

@@ -148,8 +148,10 @@ impl<'a> DemoNodes<'a> {
     /// # Errors
     /// Standard output takes no more.
     pub fn write_pages(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        for (name, address) in page::addresses(self.folder) {
-            writeln!(out, "The {name} shows itself at {address}")?;
+        for name in ["centre", "station"] {
+            if let Some(address) = page::address(&self.folder.socket(name)) {
+                writeln!(out, "The {name} shows itself at {address}")?;
+            }
         }
         Ok(out.flush()?)
     }

@@ -1,8 +1,8 @@
 //! What a centre receives and makes of it.
 
-use super::{count, counter, gauge, store_ok};
+use super::families::{count, counter, gauge, store_ok};
 use crate::status::{CentreStatus, ContactState};
-use crate::web::look::word;
+use crate::web::words::word;
 use skyhaul_web::MetricFamily;
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn of_contacts(centre: &CentreStatus) -> Vec<MetricFamily> {
         *by_state.entry(word(&contact.state)).or_default() += 1;
     }
     for (state, number) in by_state {
-        contacts.add(&[("state", &state)], count(number));
+        contacts.add(&[("state", &*state)], count(number));
     }
     let open = centre.contacts.iter().filter(|one| one.state == ContactState::Open).count();
     let counts = &centre.products.gaps;
@@ -79,7 +79,7 @@ fn of_contacts(centre: &CentreStatus) -> Vec<MetricFamily> {
         *by_state.entry(word(&delivery.state)).or_default() += 1;
     }
     for (state, number) in by_state {
-        deliveries.add(&[("state", &state)], count(number));
+        deliveries.add(&[("state", &*state)], count(number));
     }
     let late = centre.products.deliveries.iter().filter(|one| one.is_late).count();
     vec![

@@ -1,8 +1,8 @@
 //! What a station captures and sends.
 
-use super::{count, counter, flag, gauge, store_ok};
+use super::families::{count, counter, gauge, store_ok};
 use crate::status::{ChannelState, DestinationStatus, LineState, StationStatus};
-use crate::web::look::word;
+use crate::web::words::word;
 use skyhaul_web::MetricFamily;
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn of_channels(station: &StationStatus) -> Vec<MetricFamily> {
         counter("channel_dropped_datagrams", "Datagrams that the system dropped unread.");
     for channel in &station.channels {
         let of = [("channel", &*channel.name)];
-        locked.add(&of, flag(channel.state == ChannelState::Lock));
+        locked.add(&of, count(u64::from(channel.state == ChannelState::Lock)));
         bytes.add(&of, count(channel.bytes));
         frames.add(&[of[0], ("fate", "good")], count(channel.frames));
         frames.add(&[of[0], ("fate", "set_aside")], count(channel.set_aside));
@@ -36,7 +36,7 @@ fn of_channels(station: &StationStatus) -> Vec<MetricFamily> {
         *by_state.entry(word(&contact.state)).or_default() += 1;
     }
     for (state, number) in by_state {
-        contacts.add(&[("state", &state)], count(number));
+        contacts.add(&[("state", &*state)], count(number));
     }
     vec![locked, bytes, frames, corrected, dropped, contacts]
 }
@@ -69,9 +69,9 @@ fn of_destinations(destinations: &[DestinationStatus]) -> Vec<MetricFamily> {
     let mut waited = counter("session_waited_seconds", "What the session waited for.");
     for one in destinations {
         let (of, line) = ([("node", &*one.name)], &one.line);
-        up.add(&of, flag(line.state == LineState::Open));
+        up.add(&of, count(u64::from(line.state == LineState::Open)));
         connects.add(&of, count(line.connects));
-        held.add(&of, flag(line.held_back));
+        held.add(&of, count(u64::from(line.held_back)));
         blocks.add(&of, count(one.backlog.blocks));
         bytes.add(&of, count(one.backlog.bytes));
         gone.add(&of, count(one.backlog.gave_way_blocks));
@@ -123,7 +123,7 @@ fn of_guests(station: &StationStatus) -> Vec<MetricFamily> {
             ("lost", one.lost),
             ("unsent", one.unsent),
         ] {
-            frames.add(&[("stream", &one.source), ("fate", fate)], count(number));
+            frames.add(&[("stream", &*one.source), ("fate", fate)], count(number));
         }
     }
     vec![waiting, handed, frames]
