@@ -9,11 +9,13 @@ mod capture;
 mod catalogue;
 mod channels;
 mod configuration;
+mod events;
 mod files;
 mod forward;
 mod hints;
 mod offload;
 mod one_way;
+mod page;
 mod pairing;
 mod probe;
 mod products;
@@ -35,11 +37,13 @@ pub use capture::{
 pub use catalogue::{bag_manifests, filter};
 pub use channels::channels;
 pub use configuration::configuration;
+pub use events::event_lines;
 pub use files::files;
 pub use forward::forward;
 pub use hints::{contact_plan, feed_lines};
 pub use offload::offload_packets;
 pub use one_way::one_way;
+pub use page::page;
 pub use pairing::{address_book, pairing};
 pub use probe::{probe, tcp_sockets};
 pub use products::{
@@ -79,6 +83,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "contact_plan", body: contact_plan, rounds: 20_000 },
     Target { name: "description", body: description, rounds: 500 },
+    Target { name: "event_lines", body: event_lines, rounds: 50_000 },
     Target { name: "feed_lines", body: feed_lines, rounds: 50_000 },
     Target { name: "filter", body: filter, rounds: 50_000 },
     Target { name: "bag_manifests", body: bag_manifests, rounds: 20_000 },
@@ -93,6 +98,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "offload_packets", body: offload_packets, rounds: 100_000 },
     Target { name: "one_way", body: one_way, rounds: 20_000 },
+    Target { name: "page", body: page, rounds: 20_000 },
     Target { name: "pairing", body: pairing, rounds: 2_000 },
     Target { name: "address_book", body: address_book, rounds: 5_000 },
     Target { name: "packed_records", body: packed_records, rounds: 100_000 },

@@ -54,6 +54,7 @@ mod name;
 mod open;
 mod pace;
 mod place;
+mod post;
 mod s3;
 mod sftp;
 mod sink;
@@ -64,6 +65,7 @@ pub use access::{RemoteAccess, S3Access};
 pub use open::open;
 pub use pace::DeliveryPace;
 pub use place::{PlaceError, RemotePlace, RemoteServer};
+pub use post::{HttpPost, PostDocument, PostUrl, PostUrlError};
 pub use sink::{
     Abilities, GoOn, MOST_LISTED, OutgoingFile, PartNote, PlaceProgress, Placing, PublishWay,
     ReadBack, RemoteEntry, RemoteFound, RemoteSink, ResumeNote, ResumeStep, SMALL, StoreCheck,

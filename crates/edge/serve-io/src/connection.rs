@@ -4,7 +4,6 @@ use crate::body::ServeBody;
 use crate::holdings::{CatalogueHoldings, open};
 use crate::hosts::base_of;
 use crate::place::ServeNotice;
-use crate::progress::{ClientProgress, WatchedStream};
 use crate::served_request::ServedRequest;
 use crate::shared::ServeShared;
 use hyper::body::{Body, Incoming};
@@ -13,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use skyhaul_http_io::{ClientProgress, WatchedStream, read_head, target};
 use skyhaul_serve::{
     AnswerBody, Asker, ServeAccount, ServeAnswer, ServeMethod, ServeRequest, finished, is_of_one,
     root_of, root_of_head,
@@ -122,7 +122,7 @@ impl Client {
         body: Incoming,
         exchange: &mut ServedRequest,
     ) -> Result<(ServeAnswer, Option<File>), ServeAnswer> {
-        let mut request = read(head).inspect_err(|_| self.shared.gate().refused())?;
+        let mut request = read_head(head).inspect_err(|_| self.shared.gate().refused())?;
         let base = base_of(&self.shared, &request).inspect_err(|_| self.shared.gate().refused())?;
         let root = root_of(&request);
         let admission = self.shared.gate().admit(&request, root, self.shared.time())?;
@@ -192,37 +192,6 @@ fn looked_up(
             (other, None)
         }
     }
-}
-
-/// The path and the query of a request.
-fn target(head: &hyper::http::request::Parts) -> &str {
-    head.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str)
-}
-
-/// A request as the interfaces read it.
-fn read(head: &hyper::http::request::Parts) -> Result<ServeRequest, ServeAnswer> {
-    let method = match head.method {
-        Method::GET => ServeMethod::Get,
-        Method::HEAD => ServeMethod::Head,
-        Method::POST => ServeMethod::Post,
-        _ => ServeMethod::Other,
-    };
-    let mut request = ServeRequest::new(method, target(head))?;
-    for (name, value) in &head.headers {
-        let Ok(value) = value.to_str() else {
-            return Err(ServeAnswer::problem(400, "a header is no text"));
-        };
-        let known = request.headers.entry(name.as_str().to_owned()).or_default();
-        if !known.is_empty() {
-            known.push_str(", ");
-        }
-        known.push_str(value);
-    }
-    // In the absolute form the target has the host (RFC 9112 3.2.2).
-    if let Some(authority) = head.uri.authority() {
-        request.headers.insert("host".to_owned(), authority.as_str().to_owned());
-    }
-    Ok(request)
 }
 
 /// The body of a request.

@@ -13,11 +13,9 @@ mod connection;
 mod holdings;
 mod hosts;
 mod place;
-mod progress;
 mod served_request;
 mod server;
 mod shared;
-mod tls;
 
 pub use place::{ServeFiles, ServeNotice, ServedContacts, ServedProducts, SessionBoard};
 pub use server::{READERS_MAX, ServeFault, ServeServer, ServeSetup};

@@ -1,7 +1,7 @@
 //! One request and its answer, from its admission until the last byte has gone out.
 
-use crate::progress::ClientProgress;
 use crate::shared::ServeShared;
+use skyhaul_http_io::ClientProgress;
 use skyhaul_serve::ServeAdmission;
 use skyhaul_units::{Duration, Instant, printable};
 use std::net::IpAddr;

@@ -4,17 +4,14 @@ use crate::connection;
 use crate::holdings::Readers;
 use crate::place::{ServeFiles, ServeNotice, ServePlace, ServedContacts, ServedProducts};
 use crate::shared::ServeShared;
-use crate::tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use skyhaul_http_io::{HttpThread, HttpThreadSetup, acceptor};
 use skyhaul_net::Clock;
 use skyhaul_serve::{AccountUsage, Accounts, Gate, GateCounters, GateLimits, ServeRoot};
 use skyhaul_units::Duration;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 /// Threads that read files and search the catalogue.
@@ -49,8 +46,7 @@ pub struct ServeServer {
     shared: Arc<ServeShared>,
     address: SocketAddr,
     files: Mutex<ServeFiles>,
-    stop: watch::Sender<()>,
-    thread: Option<JoinHandle<()>>,
+    _thread: HttpThread,
 }
 
 /// Why a server does not start, or does not take other files.
@@ -84,7 +80,6 @@ impl ServeServer {
     pub fn start(setup: ServeSetup, files: &ServeFiles) -> Result<Self, ServeFault> {
         let Adopted { tls, accounts } = Adopted::of(files)?;
         let listener = TcpListener::bind(setup.bind).map_err(ServeFault::Socket)?;
-        listener.set_nonblocking(true).map_err(ServeFault::Socket)?;
         let address = listener.local_addr().map_err(ServeFault::Socket)?;
         let limits = GateLimits {
             connections: possible(setup.limits.connections, &*setup.notify),
@@ -102,20 +97,17 @@ impl ServeServer {
         let gate = Gate::new(limits, accounts);
         let shared = ServeShared::new(place, setup.clock, readers, gate, setup.notify);
         shared.set_tls(tls);
-        let (stop, stopped) = watch::channel(());
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .max_blocking_threads(READERS_MAX)
-            .thread_name("serve-read")
-            .build()
-            .map_err(ServeFault::Thread)?;
         let of = shared.clone();
-        let thread = std::thread::Builder::new()
-            .name("serve".to_owned())
-            .spawn(move || run(runtime, &of, listener, stopped))
-            .map_err(ServeFault::Thread)?;
+        let setup =
+            HttpThreadSetup { name: "serve", readers: "serve-read", readers_max: READERS_MAX };
+        let thread = HttpThread::start(setup, listener, move |stream, peer| {
+            // Bound before the next line: the lock is not held while the connection is served.
+            let admitted = of.gate().connect(peer);
+            admitted.is_ok().then(|| connection::serve(of.clone(), stream, peer))
+        });
+        let _thread = thread.map_err(ServeFault::Thread)?;
         let files = Mutex::new(files.clone());
-        Ok(Self { shared, address, files, stop, thread: Some(thread) })
+        Ok(Self { shared, address, files, _thread })
     }
 
     /// Where it listens.
@@ -170,16 +162,6 @@ impl core::fmt::Debug for ServeServer {
     }
 }
 
-impl Drop for ServeServer {
-    fn drop(&mut self) {
-        let _ = self.stop.send(());
-        if let Some(thread) = self.thread.take() {
-            // A panic was logged.
-            let _ = thread.join();
-        }
-    }
-}
-
 /// Files that were read.
 struct Adopted {
     tls: Option<TlsAcceptor>,
@@ -190,7 +172,7 @@ impl Adopted {
     fn of(files: &ServeFiles) -> Result<Self, ServeFault> {
         let pair = files.tls.as_ref();
         let tls = pair
-            .map(|(certificate, key)| tls::acceptor(certificate, key))
+            .map(|(certificate, key)| acceptor(certificate, key))
             .transpose()
             .map_err(ServeFault::Tls)?;
         let accounts = files
@@ -220,41 +202,4 @@ fn possible(wanted: u32, notify: &dyn Fn(ServeNotice)) -> u32 {
         )));
     }
     possible.min(wanted)
-}
-
-fn run(
-    runtime: Runtime,
-    shared: &Arc<ServeShared>,
-    listener: TcpListener,
-    mut stopped: watch::Receiver<()>,
-) {
-    runtime.block_on(async {
-        tokio::select! {
-            () = accept(shared, listener) => {}
-            // Also when the sender is gone.
-            _ = stopped.changed() => {}
-        }
-    });
-    // Reads that were begun end within a piece; a search is given up.
-    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-}
-
-async fn accept(shared: &Arc<ServeShared>, listener: TcpListener) {
-    let listener = match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => return shared.warn(&format!("the TCP port cannot be used ({error})")),
-    };
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                // Bound before the next line: the lock is not held while the connection is served.
-                let admitted = shared.gate().connect(peer.ip());
-                if admitted.is_ok() {
-                    tokio::spawn(connection::serve(shared.clone(), stream, peer.ip()));
-                }
-            }
-            // Out of files or memory: those that are open go on meanwhile.
-            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
-        }
-    }
 }

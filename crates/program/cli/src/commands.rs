@@ -1,5 +1,6 @@
 //! The subcommands, one a file.
 
+mod alarms;
 mod archive;
 mod book;
 mod catalogue;
@@ -10,6 +11,7 @@ mod deliveries;
 mod demo;
 mod destination;
 mod emulate;
+mod events;
 mod far;
 mod files;
 mod forward;
@@ -19,6 +21,7 @@ mod ip;
 mod keygen;
 mod knock;
 mod lab;
+mod log_format;
 mod node;
 mod node_socket;
 mod one_way;
@@ -50,6 +53,9 @@ use std::io::Write;
 /// What the program can do.
 #[derive(clap::Subcommand)]
 pub enum Command {
+    /// Shows what an operator must act on, and notes who does.
+    #[command(subcommand)]
+    Alarms(alarms::AlarmsCommand),
     /// Shows and removes what is over its time; holds products.
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
@@ -78,6 +84,8 @@ pub enum Command {
     /// Serves one folder to `cp` and `sync` of other nodes.
     #[command(subcommand)]
     Files(files::FilesCommand),
+    /// Shows what happened at a running node, and follows it.
+    Events(events::EventsCommand),
     /// Carries applications' TCP and UDP over one session.
     ///
     /// Applications connect to local ports, to a SOCKS proxy, or through a router's rules.
@@ -185,6 +193,7 @@ impl Command {
 /// What could not be done, where, and what to do about it.
 pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
+        Command::Alarms(command) => alarms::run(&command, out),
         Command::Archive(command) => archive::run(&command, out),
         Command::Config(command) => config::run(command, out),
         Command::Catalogue(command) => catalogue::run(&command, out),
@@ -193,6 +202,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Deliveries(command) => deliveries::run(&command, out),
         Command::Demo(command) => demo::run(&command, out),
         Command::Destination(command) => destination::run(&command, out),
+        Command::Events(command) => events::run(&command, out),
         Command::Files(command) => files::run(&command, out),
         Command::Forward(command) => forward::run(&command, out),
         Command::Gaps(command) => gaps::run(&command, out),

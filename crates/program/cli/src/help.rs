@@ -43,7 +43,10 @@ const GROUPS: [Group; 9] = [
     },
     Group { task: "Know far nodes", commands: &["pair", "node"] },
     Group { task: "Run a node", commands: &["run", "keygen", "config", "serve"] },
-    Group { task: "Look at a node", commands: &["status", "gaps", "path", "report"] },
+    Group {
+        task: "Look at a node",
+        commands: &["status", "alarms", "events", "gaps", "path", "report"],
+    },
     Group { task: "Keep products", commands: &["catalogue", "archive", "reprocess"] },
     Group {
         task: "Deliver products",

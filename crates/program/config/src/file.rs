@@ -12,6 +12,7 @@ use crate::folders::FolderEntry;
 use crate::forwards::{FarNodes, ForwardEntry};
 use crate::mirrors::{FilesEntry, MirrorEntry};
 use crate::node::Node;
+use crate::notices::{ExecEntry, MailEntry, NoticesConfig, WebhookEntry};
 use crate::outlets::{ProductOutlets, Written};
 use crate::packets::Live;
 use crate::path::{FeedRowEntry, LinePath, Outage};
@@ -27,6 +28,7 @@ use crate::station::{Line, LocalFolders, Spool, StationConfig};
 use crate::streams::{StreamEntry, StreamsEntry};
 use crate::subscription::{ItemKind, MAX_SUBSCRIPTIONS, SubscriptionEntry};
 use crate::sync::Sync;
+use crate::web::WebEntry;
 use crate::{Applies, ConfigKey, NodeConfig, Presence};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::Duration;
@@ -86,6 +88,13 @@ pub(super) struct NodeFile {
     #[serde(default)]
     live: Vec<Live>,
     serve: Option<ServeEntry>,
+    web: Option<WebEntry>,
+    #[serde(default)]
+    webhook: Vec<WebhookEntry>,
+    #[serde(default)]
+    exec: Vec<ExecEntry>,
+    #[serde(default)]
+    mail: Vec<MailEntry>,
 }
 
 /// Every table, in the order of the documentation.
@@ -126,6 +135,10 @@ pub(super) const TABLES: &[ConfigTable] = &[
     RetentionEntry::TABLE,
     Live::TABLE,
     ServeEntry::TABLE,
+    WebEntry::TABLE,
+    WebhookEntry::TABLE,
+    ExecEntry::TABLE,
+    MailEntry::TABLE,
 ];
 
 /// The keys before the first table.
@@ -188,6 +201,18 @@ impl NodeFile {
             serve.check_bind(config)?;
             serve.resolve(base);
         }
+        let mut web = self.web.take();
+        if let Some(web) = &mut web {
+            web.resolve(base);
+            web.check_access(config, serve.as_ref())?;
+        }
+        let mut notices = NoticesConfig {
+            webhooks: core::mem::take(&mut self.webhook),
+            commands: core::mem::take(&mut self.exec),
+            mails: core::mem::take(&mut self.mail),
+        };
+        notices.check(config)?;
+        notices.resolve(base);
         let node = self.node.clone();
         // A forward that names no node goes to the first destination.
         let is_sent = |forward: &ForwardEntry| match forward.node() {
@@ -203,7 +228,7 @@ impl NodeFile {
         let station = (!far.is_empty()).then(|| self.station(far, sent));
         let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
-        let mut config_of = NodeConfig { node, station, centre, blocks, serve };
+        let mut config_of = NodeConfig { node, station, centre, blocks, serve, web, notices };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
             station.resolve(base);

@@ -43,6 +43,7 @@ mod input;
 mod mirrors;
 mod name;
 mod node;
+mod notices;
 mod outlets;
 mod packets;
 mod path;
@@ -63,6 +64,7 @@ mod subscription;
 mod sync;
 mod time;
 mod ways;
+mod web;
 
 pub use blocks::{AllowEntries, AllowEntry, BlocksEntry, ClassNames, UserName};
 pub use book::{AddressBook, BookChangeError, BookPeer};
@@ -83,6 +85,7 @@ pub use input::{Input, InputFormat, SoftForm};
 pub use mirrors::{FarFolder, FilesEntry, MirrorEntry, Patterns};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
+pub use notices::{ExecEntry, MailEntry, NoticesConfig, WebhookEntry};
 pub use outlets::{ProductDestination, ProductOutlets, ProductSubscription};
 pub use packets::{Live, LiveTarget, LiveTargetError};
 pub use path::{FeedRowEntry, FeedRows, LinePath, Outage, Outages, Transport};
@@ -105,6 +108,7 @@ pub use streams::{CentreSink, Sinks, StreamEntry, StreamsEntry};
 pub use subscription::{ContactLabel, ContactRoute, ItemKind, SettleName, SubscriptionEntry};
 pub use sync::Sync;
 pub use time::{ConfigTime, TimeError};
+pub use web::{WebAnonymous, WebEntry, WebHosts};
 
 use std::path::{Path, PathBuf};
 
@@ -121,6 +125,10 @@ pub struct NodeConfig {
     pub blocks: Option<BlocksEntry>,
     /// How products are served; none without a `[serve]`.
     pub serve: Option<ServeEntry>,
+    /// How the node is shown; none without a `[web]`.
+    pub web: Option<WebEntry>,
+    /// Who is told of events outside this machine.
+    pub notices: NoticesConfig,
 }
 
 /// Reads a configuration file.

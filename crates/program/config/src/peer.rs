@@ -9,6 +9,7 @@ use crate::peer_key::PeerKeys;
 use crate::section::section;
 use crate::streams::StreamsEntry;
 use skyhaul_forward_io::FarRules;
+use skyhaul_units::Duration;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -17,7 +18,7 @@ section! {
     /// table are refused and logged. Up to 256. What a `[[destination]]` needs of its peer applies
     /// at the next start.
     "[[peer]]" PeerEntry
-        applies at_once(name, addresses, fingerprints, allow, allow_listen) {
+        applies at_once(name, addresses, fingerprints, allow, allow_listen, silent_after) {
         /// The node's name, as in its own configuration.
         name: Name => required,
         /// Its hosts and ports, such as `["centre.example.org:4700"]`. A node that is called needs
@@ -33,6 +34,9 @@ section! {
         /// Addresses on which this node listens for forwards of the peer: addresses or networks
         /// with ports, or a socket file.
         allow_listen: ForwardRules => "[]",
+        /// It is an alarm when there has been no session with the node for so long: with one that a
+        /// `[[destination]]` names, and with one that has sent contacts here. `0 s`: never.
+        silent_after: Duration => "60 s",
         /// Its rights to files of this node: a table `[peer.files]`. Default: none.
         files: FilesEntry => optional,
         /// The sinks of its streams at this node: a table `[peer.streams]`. Default: none.
@@ -45,6 +49,11 @@ section! {
 pub struct PeerNames(pub Vec<Name>);
 
 impl PeerEntry {
+    /// Without a session for so long it is silent; none where that is no alarm.
+    pub fn patience(&self) -> Option<Duration> {
+        (self.silent_after > Duration::ZERO).then_some(self.silent_after)
+    }
+
     /// What the peer may have this node do.
     pub fn rules(&self) -> FarRules {
         crate::forwards::rules(&self.allow, &self.allow_listen)

@@ -14,6 +14,7 @@ use skyhaul_blocks_io::{
 };
 use skyhaul_channels_io::ChannelService;
 use skyhaul_config::{AllowEntry, BlocksEntry, CentreConfig, ConfigTime, StationConfig, UserName};
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_transport::ClassTree;
 use skyhaul_units::Duration;
@@ -94,8 +95,10 @@ impl BlockService {
             entrance: Box::new(move |notice| {
                 let Some(alarms) = &alarms else { return };
                 match notice {
-                    EntranceNotice::Short(why) => alarms.raise(SHORT, &why),
-                    EntranceNotice::Open => drop(alarms.clear(SHORT)),
+                    EntranceNotice::Short(why) => {
+                        alarms.raise(AlarmKind::ProgramsShut, SHORT, &why);
+                    }
+                    EntranceNotice::Open => _ = alarms.clear(AlarmKind::ProgramsShut, SHORT),
                 }
             }),
         });
@@ -200,7 +203,7 @@ fn set(names: &Mutex<LineNames>, peers: Vec<String>, tree: &ClassTree) {
 }
 
 /// The alarm while no program can connect.
-const SHORT: &str = "programs cannot connect to the block service";
+const SHORT: &str = "programs";
 
 fn report(notice: &ProgramNotice) {
     let ProgramNotice { program, what, left_out } = notice;

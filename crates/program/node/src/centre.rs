@@ -38,12 +38,14 @@ mod ways;
 
 use crate::address_family::AddressFamily;
 use crate::adopted::{Adopted, ReloadPlan};
+use crate::alarms::Alarms;
 use crate::custody::PREFACE;
 use crate::fault::Fault;
 use crate::forecasts::{GivenHint, HintGiver};
 use crate::guests::{self, ProgramBlocks};
 use crate::incoming::{self, FileService};
 use crate::services::{self, SessionMemory};
+use crate::station::NodePlace;
 use crate::status::{PathHint, StatusReply, StatusRequest};
 use admission::{AdmittedStation, PeerHint};
 use assembly::{AgainThread, Assembler, AssemblyJournal};
@@ -64,6 +66,7 @@ pub(crate) use shared::CentreShared;
 use shared::CentreState;
 use skyhaul_channels_io::{ChannelService, TakenChannels};
 use skyhaul_config::{CentreConfig, PeerEntry, ProductDestination};
+use skyhaul_events::AlarmKind;
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, StationName};
@@ -93,10 +96,9 @@ impl Centre {
     pub(crate) fn start(
         config: &CentreConfig,
         kind: NodeKind,
-        disk: Arc<dyn Disk>,
-        clock: Clock,
-        blocks: ProgramBlocks,
+        place: NodePlace,
     ) -> Result<Self, Fault> {
+        let NodePlace { disk, clock, blocks, events } = place;
         if let Some(products) = &config.products {
             services::make_folder(&products.dir)?;
         }
@@ -113,16 +115,21 @@ impl Centre {
         let name = config.node.name.to_string();
         let onward = Onward::new(name.clone(), kind);
         let board = CentreBoard::new(name, addresses.join(", "));
-        let mut shared = CentreShared::new(board, kept, onward, clock, driver.waker());
+        let alarms = Arc::new(Alarms::new(clock, events));
+        let mut shared = CentreShared::new(board, kept, onward, alarms, driver.waker());
         shared.live = live;
         let shared = Arc::new(shared);
         shared.board.sockets(sockets);
         shared.hold_contacts();
         for record in shared.journal().damaged() {
-            shared.alarms.raise("a record of Level-0 products is damaged", record);
+            shared.alarms.raise(
+                AlarmKind::ProductRecordDamaged,
+                "a record of Level-0 products",
+                record,
+            );
         }
         for record in shared.gaps().damaged() {
-            shared.alarms.raise("a record of gaps is damaged", record);
+            shared.alarms.raise(AlarmKind::GapRecordDamaged, "a record of gaps", record);
         }
         let guests = guests::start(
             config.forwarding(),
@@ -244,7 +251,12 @@ fn peers(
         let name = StationName::new(peer.name.as_str()).map_err(|error| {
             Fault::configuration(error.to_string(), "[[peer]]", "give the peer another name")
         })?;
-        let admitted = AdmittedStation { name, place, rules: Arc::new(peer.rules()) };
+        let admitted = AdmittedStation {
+            name,
+            place,
+            rules: Arc::new(peer.rules()),
+            patience: peer.patience(),
+        };
         peers.extend(peer.fingerprints.iter().map(|key| (key, admitted.clone())));
     }
     Ok(peers)

@@ -7,6 +7,7 @@ use skyhaul_channels::FIRST_GUEST;
 use skyhaul_channels_io::{
     BLOCKS_SHARE, FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, TakenChannels, Tenants,
 };
+use skyhaul_events::AlarmKind;
 use skyhaul_forward_io::{ForwardNotice, Forwarding, StartError};
 use skyhaul_net::Waker;
 use skyhaul_store::FLOW_END;
@@ -72,11 +73,11 @@ fn report(alarms: &Alarms, notice: &ForwardNotice) {
             tracing::warn!("cannot connect to {target}: {sentence}");
         }
         ForwardNotice::FarListens { node, at, target } => {
-            alarms.clear(&unheard(node, at));
+            alarms.clear(AlarmKind::ForwardUnheard, unheard(node, at));
             tracing::info!("{node} listens on {at}, forwarding to {target} here");
         }
         ForwardNotice::FarRefuses { node, at, sentence, .. } => {
-            alarms.raise(&unheard(node, at), sentence);
+            alarms.raise(AlarmKind::ForwardUnheard, unheard(node, at), sentence);
         }
         ForwardNotice::Listens { at, target } => {
             tracing::info!("listening on {at}, forwarding to {target} at the other node");
@@ -90,5 +91,5 @@ fn report(alarms: &Alarms, notice: &ForwardNotice) {
 }
 
 fn unheard(node: &str, at: &skyhaul_forward::Local) -> String {
-    format!("{node} does not listen on {at} for a forward")
+    format!("{node} at {at}")
 }

@@ -2,21 +2,27 @@
 //! status socket.
 
 use crate::adopted::Adopted;
+use crate::alarms::Alarms;
 use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{self, Centre, CentreShared, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
+use crate::journal::{EventLog, EventNote, EventSink};
+use crate::looks::{HeartBeat, LookTaker, Looks};
+use crate::notices::{self, NoticePlace, Notices};
 use crate::serve::{ServeService, ServedNode};
 use crate::services;
-use crate::station::{self, Station, StationPlace, StationShared};
+use crate::station::{self, NodePlace, Station, StationShared};
 use crate::status::{NodeStatus, StatusReply, StatusRequest, StatusServer};
-use skyhaul_config::{BlocksEntry, NodeConfig, StationConfig};
+use crate::web::WebService;
+use skyhaul_config::{BlocksEntry, NodeConfig, NoticesConfig, StationConfig, WebEntry};
+use skyhaul_events::{AlarmKey, EventKind, Severity};
 use skyhaul_net::Clock;
 use skyhaul_store::{Disk, RealDisk};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How a node runs, beside its configuration.
 #[derive(Debug, Clone, Copy)]
@@ -70,9 +76,11 @@ pub fn run(
     let mut node = Node::start(config, file, options)?;
     while !signals.stop.load(Ordering::Relaxed) && !node.is_ending() {
         node.pause();
+        node.looks.turned();
         if signals.reload.swap(false, Ordering::Relaxed) {
             node.reload();
         }
+        node.tick();
         if options.until == Until::Sent && node.station.as_ref().is_none_or(Station::is_sent) {
             break;
         }
@@ -87,7 +95,14 @@ struct Node {
     centre: Option<Centre>,
     blocks: Option<Arc<BlockService>>,
     serve: Option<Arc<ServeService>>,
+    web: Option<Arc<WebService>>,
+    looks: Arc<Looks>,
     server: StatusServer,
+    /// Those who are told of events.
+    tellers: Option<Notices>,
+    notices: NoticesConfig,
+    /// Ends last: the others tell it how they end.
+    log: EventLog,
 }
 
 impl Node {
@@ -97,46 +112,30 @@ impl Node {
         services::make_state_folder(state)?;
         let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
         let disk: Arc<dyn Disk> = Arc::new(disk);
+        let log = EventLog::start(disk.clone(), config.node.name.as_str(), clock)?;
+        let events = log.sink();
+        // Before the first event: it is told too.
+        let tellers = notices::prepare(&config.notices, &disk, clock, &events)?;
+        let version = env!("CARGO_PKG_VERSION");
+        let sentence = format!("node {} starts, version {version}", config.node.name);
+        events.tell(EventKind::NodeStarted, config.node.name.as_str(), sentence);
         let served = match config.blocks {
             Some(_) => ProgramBlocks::Served,
             None => ProgramBlocks::Unserved,
         };
-        let centre = config.centre.as_deref();
-        let kind = match config.station {
-            Some(_) => NodeKind::Relay,
-            None => NodeKind::Final,
-        };
-        let start = |config| Centre::start(config, kind, disk.clone(), clock, served);
-        let centre = centre.map(start).transpose()?;
-        let upstream = centre.as_ref().map(Centre::shared).cloned();
-        let start = |written: &StationConfig| {
-            let mut config = written.clone();
-            for channel in &mut config.channel {
-                channel.keep_check_symbols |= options.check_symbols == KeptSymbols::All;
-            }
-            let place = StationPlace { disk: disk.clone(), clock, blocks: served };
-            Station::start(&config, written.clone(), upstream.clone(), place)
-        };
-        let station = config.station.as_deref().map(start).transpose()?;
+        let place = NodePlace { disk, clock, blocks: served, events: events.clone() };
+        let (station, centre) = start_parts(config, options, &place)?;
         if let (Some(centre), Some(station)) = (&centre, &station) {
             centre.shared().desk.doors.calls_peers(station.files());
         }
-        let lines = BlockLines {
-            station: station.as_ref().map(|part| PartLine {
-                service: part.blocks(),
-                config: part.config(),
-                shared: Arc::clone(part.shared()),
-            }),
-            centre: centre.as_ref().map(|part| PartLine {
-                service: part.blocks(),
-                config: part.config(),
-                shared: Arc::clone(part.shared()),
-            }),
-            alarms: station
-                .as_ref()
-                .map(|part| Arc::clone(&part.shared().alarms))
-                .or_else(|| centre.as_ref().map(|part| Arc::clone(&part.shared().alarms))),
-        };
+        let alarms = station.as_ref().map(|part| Arc::clone(&part.shared().alarms));
+        let alarms =
+            alarms.or_else(|| centre.as_ref().map(|part| Arc::clone(&part.shared().alarms)));
+        let tellers = alarms
+            .clone()
+            .map(|alarms| Notices::start(tellers, &NoticePlace { events: events.clone(), alarms }));
+        let tellers = tellers.transpose()?;
+        let lines = block_lines(station.as_ref(), centre.as_ref(), alarms);
         let blocks = config.blocks.as_ref();
         let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
         let blocks = blocks.map(Arc::new);
@@ -149,21 +148,35 @@ impl Node {
             ServeService::start(entry, served, &config.node, clock).map(Arc::new)
         });
         let serve = serve.transpose()?;
-        let parts = Parts {
+        let parts = Arc::new(Parts {
             blocks: blocks.clone(),
             serve: serve.clone(),
             station: station.as_ref().map(Station::shared).cloned(),
             centre: centre.as_ref().map(Centre::shared).cloned(),
-        };
-        let server =
-            StatusServer::start(&config.node.status_socket(), move |request| parts.reply(request))?;
-        Ok(Self { file, station, centre, blocks, serve, server })
+            events: events.clone(),
+        });
+        let (looks, web) = look(config.web.as_ref(), parts.clone(), clock)?;
+        let server = answer(&config.node, looks.clone(), parts)?;
+        let name = config.node.name.as_str();
+        events.tell(EventKind::NodeReady, name, format!("node {name} is ready"));
+        let notices = config.notices.clone();
+        Ok(Self { file, station, centre, blocks, serve, web, looks, server, tellers, notices, log })
     }
 
     /// Whether a part of it cannot go on.
     fn is_ending(&self) -> bool {
         self.station.as_ref().is_some_and(|part| part.shared().shutdown.is_requested())
             || self.centre.as_ref().is_some_and(|part| part.shared().shutdown.is_requested())
+    }
+
+    /// Moves the alarms on.
+    fn tick(&self) {
+        let station = self.station.as_ref().map(|part| &part.shared().alarms);
+        let centre = self.centre.as_ref().map(|part| &part.shared().alarms);
+        if let Some(alarms) = station.or(centre) {
+            alarms.watch_events();
+        }
+        station.into_iter().chain(centre).for_each(|alarms| alarms.tick());
     }
 
     fn pause(&self) {
@@ -184,24 +197,31 @@ impl Node {
                         "{what} cannot change while the node runs: restart the node to apply it"
                     );
                 }
-                if changes.is_empty() {
-                    tracing::info!("configuration reloaded: no changes");
-                } else {
-                    tracing::info!("configuration reloaded: {}", changes.join("; "));
-                }
+                let changes = match changes.is_empty() {
+                    true => "no changes".to_owned(),
+                    false => changes.join("; "),
+                };
+                let sentence = format!("configuration reloaded: {changes}");
+                tracing::info!("{sentence}");
+                self.log.sink().tell(EventKind::ConfigReloaded, "configuration", sentence);
             }
             Err(error) => {
-                tracing::error!("configuration reload failed, the old one stays in force: {error}");
+                let sentence =
+                    format!("configuration reload failed, the old one stays in force: {error}");
+                tracing::error!("{sentence}");
+                self.log.sink().tell(EventKind::ConfigRefused, "configuration", sentence);
             }
         }
     }
 
     fn adopt(&mut self, new: NodeConfig) -> Result<Adopted, String> {
         let mut all = Adopted::default();
-        let NodeConfig { node: _, station, centre, blocks: entry, serve } = new;
+        let NodeConfig { node: _, station, centre, blocks: entry, serve, web, notices } = new;
+        all.waits.extend(notices::waiting(&self.notices, &notices));
         // All parts are asked before one of them changes.
         crate::blocks::check(entry.as_ref())?;
         let files = self.serve.as_ref().map(|serve| serve.read()).transpose()?;
+        let shown = self.web.as_ref().map(|web| web.read()).transpose()?;
         let station = match (&mut self.station, station) {
             (Some(part), Some(new)) => Some((part.plan(&new)?, part)),
             (None, None) => None,
@@ -227,7 +247,11 @@ impl Node {
                 Adopted { waits: crate::serve::waiting(None, serve.as_ref()), ..Adopted::default() }
             }
         };
-        for part in centre.into_iter().chain(station).chain([blocks, serve]) {
+        let web = match (&self.web, shown) {
+            (Some(service), Some(files)) => service.adopt(&files, web.as_ref())?,
+            _ => Adopted { waits: crate::web::waiting(None, web.as_ref()), ..Adopted::default() },
+        };
+        for part in centre.into_iter().chain(station).chain([blocks, serve, web]) {
             all.changes.extend(part.changes);
             let other = |what: &String| !all.waits.contains(what);
             let waits: Vec<String> = part.waits.into_iter().filter(other).collect();
@@ -252,12 +276,115 @@ impl Node {
     fn end(self) -> Result<(), Fault> {
         // The block service ends with its last user, before the sessions that it uses.
         drop(self.server);
+        drop(self.looks);
+        drop(self.web);
         drop(self.serve);
         drop(self.blocks);
         let station = self.station.map_or(Ok(()), Station::end);
         let centre = self.centre.map_or(Ok(()), Centre::end);
-        station.and(centre)
+        let ended = station.and(centre);
+        let stopped = match &ended {
+            Ok(()) => EventNote::new(EventKind::NodeStopped, "the node", "the node has stopped"),
+            Err(fault) => EventNote::new(EventKind::NodeStopped, "the node", fault.to_string())
+                .severity(Severity::Critical),
+        };
+        self.log.sink().note(stopped);
+        drop(self.tellers);
+        drop(self.log);
+        ended
     }
+}
+
+/// Begins to look at the node, and shows it where it has a page.
+fn look(
+    entry: Option<&WebEntry>,
+    parts: Arc<Parts>,
+    clock: Clock,
+) -> Result<(Arc<Looks>, Option<Arc<WebService>>), Fault> {
+    let gaps = parts.centre.clone().filter(|_| entry.is_some());
+    let page = Arc::new(OnceLock::<Arc<WebService>>::new());
+    let counted = page.clone();
+    let status = move || {
+        let web = counted.get().map(|web| web.status());
+        NodeStatus { web, ..parts.status() }
+    };
+    let mut taker = LookTaker::new(clock, Box::new(status), gaps);
+    let first = Arc::new(taker.take_regular());
+    let beat = Arc::new(HeartBeat::new(clock));
+    let web = entry.map(|entry| WebService::start(entry, first.clone(), &beat)).transpose()?;
+    let web = web.map(|web| page.get_or_init(|| Arc::new(web)).clone());
+    let shown = web.clone();
+    let looks = Looks::start(taker, first, beat, move |look| {
+        if let Some(web) = &shown {
+            web.show(look);
+        }
+    })?;
+    Ok((Arc::new(looks), web))
+}
+
+/// Starts what receives, then what sends.
+fn start_parts(
+    config: &NodeConfig,
+    options: Options,
+    place: &NodePlace,
+) -> Result<(Option<Station>, Option<Centre>), Fault> {
+    let centre = config.centre.as_deref();
+    let kind = match config.station {
+        Some(_) => NodeKind::Relay,
+        None => NodeKind::Final,
+    };
+    let start = |config| Centre::start(config, kind, place.clone());
+    let centre = centre.map(start).transpose()?;
+    let upstream = centre.as_ref().map(Centre::shared).cloned();
+    let start = |written: &StationConfig| {
+        let mut config = written.clone();
+        for channel in &mut config.channel {
+            channel.keep_check_symbols |= options.check_symbols == KeptSymbols::All;
+        }
+        Station::start(&config, written.clone(), upstream.clone(), place.clone())
+    };
+    let station = config.station.as_deref().map(start).transpose()?;
+    Ok((station, centre))
+}
+
+/// What the block service is given of the node's parts.
+fn block_lines<'a>(
+    station: Option<&'a Station>,
+    centre: Option<&'a Centre>,
+    alarms: Option<Arc<Alarms>>,
+) -> BlockLines<'a> {
+    BlockLines {
+        station: station.map(|part| PartLine {
+            service: part.blocks(),
+            config: part.config(),
+            shared: Arc::clone(part.shared()),
+        }),
+        centre: centre.map(|part| PartLine {
+            service: part.blocks(),
+            config: part.config(),
+            shared: Arc::clone(part.shared()),
+        }),
+        alarms,
+    }
+}
+
+/// Answers on the status socket.
+fn answer(
+    node: &skyhaul_config::Node,
+    looks: Arc<Looks>,
+    parts: Arc<Parts>,
+) -> Result<StatusServer, Fault> {
+    StatusServer::start(&node.status_socket(), move |request| {
+        let is_order = request.is_order();
+        let reply = match request {
+            StatusRequest::Status => StatusReply::Status(Box::new(looks.fresh().status.clone())),
+            request => parts.reply(request),
+        };
+        if is_order {
+            looks.expire();
+        }
+        reply
+    })
 }
 
 /// What the status socket answers from.
@@ -266,20 +393,79 @@ struct Parts {
     serve: Option<Arc<ServeService>>,
     station: Option<Arc<StationShared>>,
     centre: Option<Arc<CentreShared>>,
+    events: EventSink,
 }
 
 impl Parts {
+    /// The status now. It takes locks of the data threads: the thread of looks alone calls it.
+    fn status(&self) -> NodeStatus {
+        NodeStatus {
+            station: self.station.as_ref().map(|shared| shared.status()),
+            centre: self.centre.as_ref().map(|shared| shared.status()),
+            blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
+            serve: self.serve.as_ref().map(|serve| serve.status()),
+            web: None,
+        }
+    }
+
+    /// The alarms of what sends, then of what receives.
+    fn alarms(&self) -> impl Iterator<Item = &Alarms> {
+        let station = self.station.as_ref().map(|shared| &*shared.alarms);
+        station.into_iter().chain(self.centre.as_ref().map(|shared| &*shared.alarms))
+    }
+
+    fn events(&self, since: u64, limit: usize) -> StatusReply {
+        match self.events.page(since, limit) {
+            Ok(page) => StatusReply::Events(Box::new(page)),
+            Err(error) => {
+                let what = format!("the event log cannot be read ({error})");
+                let help = "check the disk of the state folder";
+                StatusReply::Answer(Err(Fault::environment(what, "the state folder", help)).into())
+            }
+        }
+    }
+
+    /// Notes an order before it is carried out.
+    fn tell_order(&self, request: &StatusRequest) {
+        let Some(order) = request.order() else { return };
+        let sentence = format!("order: {order}");
+        let note = EventNote::new(EventKind::OrderGiven, "the status socket", sentence);
+        let request = serde_json::to_value(request).unwrap_or_default();
+        self.events.note(note.with("order", request));
+    }
+
+    fn acknowledge(&self, alarm: &AlarmKey, by: &str, note: &str) -> Result<String, Fault> {
+        let mut refused = None;
+        let mut any = false;
+        for alarms in self.alarms() {
+            match alarms.acknowledge(alarm, by.to_owned(), note.to_owned()) {
+                Ok(()) => any = true,
+                Err(error) => refused = Some(error),
+            }
+        }
+        match refused.filter(|_| !any) {
+            None => Ok(format!("{} {}: acknowledged by {by}", alarm.kind, alarm.subject)),
+            Some(error) => {
+                let help = "see `skyhaul alarms list`";
+                Err(Fault::configuration(error.to_string(), "the status socket", help))
+            }
+        }
+    }
+
     fn reply(&self, request: StatusRequest) -> StatusReply {
         let refused = |what: &str, help: &str| {
             StatusReply::Answer(Err(Fault::configuration(what, "the status socket", help)).into())
         };
+        self.tell_order(&request);
         match request {
-            StatusRequest::Status => StatusReply::Status(Box::new(NodeStatus {
-                station: self.station.as_ref().map(|shared| shared.status()),
-                centre: self.centre.as_ref().map(|shared| shared.status()),
-                blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
-                serve: self.serve.as_ref().map(|serve| serve.status()),
-            })),
+            StatusRequest::Events { since, limit } => self.events(since, limit),
+            StatusRequest::Status => StatusReply::Status(Box::new(self.status())),
+            StatusRequest::Alarms => {
+                StatusReply::Alarms(self.alarms().flat_map(|alarms| alarms.status()).collect())
+            }
+            StatusRequest::AcknowledgeAlarm { alarm, by, note } => {
+                StatusReply::Answer(self.acknowledge(&alarm, &by, &note).into())
+            }
             StatusRequest::Gaps
             | StatusRequest::AskGaps(_)
             | StatusRequest::Deliveries(_)

@@ -21,6 +21,7 @@ use crate::fault::Fault;
 use crate::services;
 use cut::CutContact;
 use kept::KeptSession;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_serve::ContactSession;
 use skyhaul_serve_io::SessionBoard;
@@ -45,7 +46,7 @@ const SESSIONS_MAX: usize = 4_096;
 const FINISHED_LATE: Duration = Duration::from_secs(5);
 /// Blocks of one contact before the next has its turn.
 const TURN: usize = 64;
-const STUCK: &str = "contacts cannot be offered by CADIP, retrying";
+const STUCK: &str = "contacts";
 
 /// The thread.
 #[derive(Debug)]
@@ -144,10 +145,12 @@ impl<S: ContactSource> SessionWriter<S> {
             let turned = if now < self.again_at { Ok(false) } else { self.turn() };
             match turned {
                 Ok(true) => continue,
-                Ok(false) if now >= self.again_at => drop(self.source.alarms().clear(STUCK)),
+                Ok(false) if now >= self.again_at => {
+                    _ = self.source.alarms().clear(AlarmKind::PollersUnserved, STUCK);
+                }
                 Ok(false) => {}
                 Err(reason) => {
-                    self.source.alarms().raise(STUCK, &reason);
+                    self.source.alarms().raise(AlarmKind::PollersUnserved, STUCK, &reason);
                     self.again_at = now + PAUSE;
                 }
             }

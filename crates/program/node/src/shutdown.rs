@@ -2,6 +2,7 @@
 
 use crate::alarms::Alarms;
 use crate::fault::Fault;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Waker;
 use skyhaul_units::Duration;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,7 +72,7 @@ impl Shutdown {
     /// Ends the node because of `fault`; of several faults the first counts.
     pub fn fail(&self, fault: Fault) {
         // The alarm is raised first: status still answers while the threads end.
-        self.alarms.set("the node stops", &fault.to_string());
+        self.alarms.raise(AlarmKind::NodeStops, "the node", &fault.to_string());
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
         self.request();
     }

@@ -50,11 +50,13 @@ mod uplink;
 mod uplinks;
 
 use crate::adopted::{Adopted, ReloadPlan};
+use crate::alarms::Alarms;
 use crate::centre::CentreShared;
 use crate::fault::Fault;
 use crate::forecasts::{GivenHint, HintGiver};
 use crate::guests::{self, ProgramBlocks};
 use crate::incoming::{self, FileService};
+use crate::journal::EventSink;
 use crate::services::{self, SessionMemory};
 use crate::status::{ChannelState, ChannelStatus, DestinationStatus, StatusReply, StatusRequest};
 use crate::status::{FolderState, FolderStatus};
@@ -98,13 +100,15 @@ const WINDOW: SessionMemory =
 const FOLDER: &str = "folder";
 /// Where a node works.
 #[derive(Debug, Clone)]
-pub(crate) struct StationPlace {
+pub(crate) struct NodePlace {
     /// Its state folder.
     pub disk: Arc<dyn Disk>,
     /// Its clock.
     pub clock: Clock,
     /// Whether programs' blocks share its sessions.
     pub blocks: ProgramBlocks,
+    /// Takes what happens.
+    pub events: EventSink,
 }
 
 /// The part of a node that captures and sends.
@@ -128,9 +132,10 @@ impl Station {
         config: &StationConfig,
         written: StationConfig,
         upstream: Option<Arc<CentreShared>>,
-        place: StationPlace,
+        place: NodePlace,
     ) -> Result<Self, Fault> {
-        let StationPlace { disk, clock, blocks } = place;
+        let NodePlace { disk, clock, blocks, events } = place;
+        let alarms = Arc::new(Alarms::new(clock, events));
         routing::check_missions(config, &services::missions(&config.missions)?)?;
         memo::check(&config.node.state)?;
         let opening = LineOpening::of(config, clock, blocks)?;
@@ -142,7 +147,7 @@ impl Station {
             config.channel.iter().map(shown).collect(),
             config.destinations.iter().map(shown_destination).collect(),
         );
-        let shared = Arc::new(StationShared::new(board, routing, spool, clock, driver.waker()));
+        let shared = Arc::new(StationShared::new(board, routing, spool, alarms, driver.waker()));
         let peers = config.destinations.iter().map(|one| &one.peer);
         let roots = incoming::roots(peers, &config.sharing(0).tree)?;
         let files = match roots.is_empty() {

@@ -22,8 +22,10 @@ mod socket;
 mod standby;
 mod states;
 mod way;
+mod web;
 mod whole;
 
+pub use crate::journal::{EventHole, EventPage};
 pub use archive::{
     ArchiveEviction, ArchiveItem, ArchivePage, ArchiveRequest, DueItem, DueObstacle,
 };
@@ -59,10 +61,11 @@ pub use serve::{ServeAccountStatus, ServeStatus};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
-    StatusServer, ask, ask_again, ask_archive, ask_backfill, ask_deliveries, ask_delivery,
-    ask_gaps, ask_items, ask_outlets, ask_reprocess, order, try_outlet,
+    StatusServer, ask, ask_again, ask_alarms, ask_archive, ask_backfill, ask_deliveries,
+    ask_delivery, ask_events, ask_gaps, ask_items, ask_outlets, ask_reprocess, order, try_outlet,
 };
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};
 pub use way::{ContactWay, HopStatus};
+pub use web::WebStatus;
 pub use whole::NodeStatus;

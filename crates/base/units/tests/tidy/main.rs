@@ -279,6 +279,8 @@ const SANS_IO: &[&str] = &[
     "dispatch",
     "catalogue",
     "serve",
+    "web",
+    "events",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -365,6 +367,7 @@ const USES: &[(&str, &[&str])] = &[
     ("streams-io", &["units", "net", "streams", "rtp"]),
     ("emulator", &["units", "exit", "link", "net"]),
     ("exit", &[]),
+    ("events", &["units"]),
     ("compare", &["units", "exit", "link", "net", "page", "emulator"]),
     ("page", &[]),
     ("probe", &["units", "page"]),
@@ -389,7 +392,10 @@ const USES: &[(&str, &[&str])] = &[
     ("catalogue-io", &["units", "catalogue", "dispatch"]),
     ("remote", &["units", "dispatch"]),
     ("serve", &["units", "catalogue"]),
-    ("serve-io", &["units", "catalogue", "catalogue-io", "net", "serve"]),
+    ("http-io", &["units", "net", "serve"]),
+    ("serve-io", &["units", "catalogue", "catalogue-io", "net", "serve", "http-io"]),
+    ("web", &["units", "serve"]),
+    ("web-io", &["units", "net", "serve", "http-io", "web"]),
     (
         "lab",
         &[
@@ -410,6 +416,7 @@ const USES: &[(&str, &[&str])] = &[
         "config",
         &[
             "units",
+            "events",
             "exit",
             "ccsds",
             "dispatch",
@@ -433,6 +440,7 @@ const USES: &[(&str, &[&str])] = &[
         "node",
         &[
             "units",
+            "events",
             "exit",
             "config",
             "coding",
@@ -464,6 +472,8 @@ const USES: &[(&str, &[&str])] = &[
             "vita49",
             "serve",
             "serve-io",
+            "web",
+            "web-io",
         ],
     ),
     ("columns", &["units", "ccsds"]),
@@ -471,6 +481,7 @@ const USES: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units",
+            "events",
             "exit",
             "coding",
             "ccsds",

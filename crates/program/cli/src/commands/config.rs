@@ -13,7 +13,7 @@ use guests::{
 use skyhaul_config::{
     BlocksEntry, BudgetEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name,
     NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow,
-    Products, Refill, ServeEntry, SettleName, StationConfig, SubscriptionEntry,
+    Products, Refill, ServeEntry, SettleName, StationConfig, SubscriptionEntry, WebEntry,
 };
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_serve::ServeRoot;
@@ -85,7 +85,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
-    let NodeConfig { node, station, centre, blocks, serve } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web } = config;
     writeln!(out, "node {}", node.name)?;
     let (mut missions, mut classes) = (&Vec::new(), &Vec::new());
     if let Some(station) = station {
@@ -99,6 +99,7 @@ fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
     classes.iter().try_for_each(|class| write_class(class, out))?;
     blocks.iter().try_for_each(|blocks| write_blocks(blocks, out))?;
     serve.iter().try_for_each(|serve| write_serve(serve, out))?;
+    web.iter().try_for_each(|web| write_web(web, out))?;
     write_places(missions, node, out)
 }
 
@@ -112,6 +113,15 @@ fn write_serve(serve: &ServeEntry, out: &mut dyn Write) -> io::Result<()> {
     };
     let what = if serve.is_of_contacts() { "contacts" } else { "products" };
     writeln!(out, "  serves {what} at {} ({}): {secured}", serve.bind, roots.join(", "))
+}
+
+fn write_web(web: &WebEntry, out: &mut dyn Write) -> io::Result<()> {
+    let tls = if web.tls().is_some() { "TLS" } else { "no TLS" };
+    let who = match &web.accounts {
+        Some(accounts) => format!("accounts in {}", accounts.display()),
+        None => "everybody may look".to_owned(),
+    };
+    writeln!(out, "  shows itself at {}: {tls}, {who}", web.bind)
 }
 
 fn write_blocks(blocks: &BlocksEntry, out: &mut dyn Write) -> io::Result<()> {

@@ -7,6 +7,7 @@ mod contact_row;
 mod customers;
 mod folder;
 mod line;
+mod page;
 mod pass;
 mod player;
 mod products;
@@ -25,6 +26,7 @@ use super::signals::stop_flag;
 use customers::{Customers, ForeignServers};
 use folder::Folder;
 use line::LineFacts;
+use page::{DemoPage, PageHold};
 use pass::{DemoNodes, DemoSetting, PassPlan};
 use report::Report;
 use screen::{OutputFormat, Screen};
@@ -44,8 +46,9 @@ use std::path::PathBuf;
         mid-pass and started again. The products are delivered to a second node, and to an SFTP \
         server and an object store where this machine has the programs for them. All of it is \
         compared with the results of independent programs for the same recordings, and the \
-        products of both centres with each other. The exit code is 1 if anything is missing or \
-        differs.
+        products of both centres with each other. A browser shows the nodes meanwhile, at the \
+        addresses that are printed, until Enter is pressed. The exit code is 1 if anything is \
+        missing or differs.
 
 Example:
   skyhaul demo
@@ -79,6 +82,9 @@ pub struct Demo {
     /// another maker.
     #[arg(long)]
     without_servers: bool,
+    /// Shows the nodes on no page in the browser, and does not wait for Enter.
+    #[arg(long)]
+    no_page: bool,
     /// Prints one JSON object each second, and the result last.
     #[arg(long)]
     json: bool,
@@ -96,7 +102,8 @@ pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
         None => PassSource::recordings(),
         Some(length) => PassSource::long(length, plan.downlink_rate, plan.seed)?,
     };
-    let folder = Folder::prepare(&command.dir)?;
+    let page = DemoPage::of(command.no_page.into());
+    let folder = Folder::prepare(&command.dir, page)?;
     let format = if command.json { OutputFormat::Json } else { OutputFormat::Text };
     let mut screen = Screen::new(format, plan.facts, sources.len());
     let servers = match command.without_servers {
@@ -104,8 +111,15 @@ pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
         false => ForeignServers::Started,
     };
     let customers = Customers::find(&folder, servers)?;
-    let setting = DemoSetting { folder: &folder, plan, interrupted, customers };
+    let hold = match format {
+        OutputFormat::Text => page.hold(),
+        OutputFormat::Json => PageHold::Ends,
+    };
+    let setting = DemoSetting { folder: &folder, plan, interrupted, customers, hold };
     let stage = DemoNodes::set(setting, sources.len())?;
+    if matches!(format, OutputFormat::Text) {
+        stage.write_pages(out)?;
+    }
     let outcome = stage.play(sources, &mut screen, out)?;
     drop(screen);
     let accounts = products::accounts(&folder.products())?;

@@ -1,12 +1,15 @@
 //! Signals that stop a long-running command.
 
+use super::log_format::{LineFormat, LineLimit, LogFormat};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use skyhaul_exit::{Exit, Failure};
+use skyhaul_net::Clock;
 use skyhaul_node::log;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::prelude::*;
 
 /// A flag that an interrupt or a request to end sets.
 ///
@@ -46,6 +49,10 @@ pub struct Process {
     /// `info,noq_proto=warn`.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
+    /// The form of the log: text, json, or journal for the journal of systemd.
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogFormat::Text)]
+    #[arg(hide_possible_values = true)]
+    log_format: LogFormat,
     /// Ends when the program that started it ends, however that ends.
     #[arg(long, hide = true)]
     end_with_parent: bool,
@@ -62,10 +69,12 @@ impl Process {
             Failure::new(Exit::Usage, &format!("`{}` is not a log level ({error})", self.log), help)
         })?;
         let colours = io::IsTerminal::is_terminal(&io::stderr());
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(filter)
+        let limit = LineLimit::new(Clock::start());
+        let lines = tracing_subscriber::fmt::layer()
+            .event_format(LineFormat::new(self.log_format, limit.clone()))
             .with_writer(log::errors)
-            .with_ansi(colours);
+            .with_ansi(colours && self.log_format == LogFormat::Text);
+        let subscriber = tracing_subscriber::registry().with(filter).with(limit).with(lines);
         // A process has one log; a second one would only be set in a test.
         let _ = subscriber.try_init();
         if self.end_with_parent {

@@ -12,8 +12,9 @@ use contacts::{CONTACTS_SHOWN, write_captured, write_received};
 use folders::write_folders;
 use guests::{
     write_files, write_forwards, write_mirrors, write_programs, write_serve, write_sinks,
-    write_streams,
+    write_streams, write_web,
 };
+use skyhaul_events::AlarmStatus;
 use skyhaul_exit::Failure;
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus,
@@ -65,7 +66,8 @@ impl Status {
         status.station.iter().try_for_each(|station| write_station(station, out))?;
         status.centre.iter().try_for_each(|centre| write_centre(centre, out))?;
         status.blocks.iter().try_for_each(|blocks| write_programs(blocks, out))?;
-        status.serve.iter().try_for_each(|serve| write_serve(serve, out))
+        status.serve.iter().try_for_each(|serve| write_serve(serve, out))?;
+        status.web.iter().try_for_each(|web| write_web(web, out))
     }
 }
 
@@ -534,8 +536,19 @@ fn write_log(dropped: u64, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn write_alarms(alarms: &[String], out: &mut dyn Write) -> io::Result<()> {
-    alarms.iter().try_for_each(|alarm| writeln!(out, "  ALARM    {alarm}"))
+/// Alarms that another one explains are counted behind the others.
+fn write_alarms(alarms: &[AlarmStatus], out: &mut dyn Write) -> io::Result<()> {
+    let (caused, own): (Vec<_>, Vec<_>) =
+        alarms.iter().partition(|alarm| alarm.caused_by.is_some());
+    for alarm in own {
+        let by = alarm.acknowledged.as_ref();
+        let by = by.map_or(String::new(), |said| format!(" (acknowledged by {})", said.by));
+        writeln!(out, "  ALARM    {}{by}", alarm.sentence)?;
+    }
+    match caused.len() {
+        0 => Ok(()),
+        count => writeln!(out, "           and {count} because of them: `skyhaul alarms list`"),
+    }
 }
 
 /// A state, as its JSON form names it.

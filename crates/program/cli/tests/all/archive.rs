@@ -29,7 +29,9 @@ fn restart_ordered_only(site: &mut Site) {
     site.start_centre();
     site.centre_until(|status| {
         let alarms = status["alarms"].as_array()?;
-        let is_it = |alarm: &Value| alarm.as_str().is_some_and(|it| it.contains("are not removed"));
+        let is_it = |alarm: &Value| {
+            alarm["sentence"].as_str().is_some_and(|it| it.contains("are not removed"))
+        };
         alarms.iter().any(is_it).then_some(())
     });
 }
@@ -124,7 +126,8 @@ fn a_clock_that_is_a_year_ahead_removes_nothing_until_an_operator_confirms_it() 
     let site = ordered_only("[[retention]]\nkeep = \"1 d\"\n");
     publish(&site, 0..3, 1);
     let alarm = site.centre_until(|status| {
-        let alarms = status["alarms"].as_array()?.iter().filter_map(Value::as_str);
+        let alarms =
+            status["alarms"].as_array()?.iter().filter_map(|alarm| alarm["sentence"].as_str());
         alarms.into_iter().find(|alarm| alarm.contains("are not removed")).map(str::to_owned)
     });
     assert!(alarm.contains("days ahead of the last look, from 2025-09-16"), "{alarm}");

@@ -16,6 +16,7 @@ use crate::support::patience::now;
 use crate::support::recordings::CLEAN;
 use pass::{Frames, LIVE_CHANNEL, Player, all_recordings, delivered, file_channels, repeated};
 use site::{Folders, Node, Site};
+use skyhaul_events::AlarmStatus;
 use skyhaul_node::status::{CentreStatus, ContactState, StationStatus, StoreState};
 use small_disk::{RESERVE, SmallDisk, on_a_small_disk};
 use std::collections::BTreeSet;
@@ -51,8 +52,9 @@ fn assert_delivered(site: &mut Site) {
     }
 }
 
-fn assert_alarm(alarms: &[String], parts: &[&str]) {
-    let is_it = |alarm: &&String| parts.iter().all(|part| alarm.contains(part));
+fn assert_alarm(alarms: &[AlarmStatus], parts: &[&str]) {
+    let alarms: Vec<&str> = alarms.iter().map(|alarm| &alarm.sentence[..]).collect();
+    let is_it = |alarm: &&&str| parts.iter().all(|part| alarm.contains(part));
     assert!(alarms.iter().any(|alarm| is_it(&alarm)), "none of {alarms:?} holds {parts:?}");
     eprintln!("{}", alarms.join("\n"));
 }
@@ -161,7 +163,7 @@ fn a_full_station_holds_its_input_back_until_there_is_room() {
             station.spool.state == StoreState::Ok
                 && station.contacts.iter().all(|contact| contact.state != ContactState::Open)
         });
-        assert_eq!(station.alarms, Vec::<String>::new());
+        assert_eq!(station.alarms, []);
         site.start(Node::Centre);
         assert_one_contact(&mut site, player);
     });

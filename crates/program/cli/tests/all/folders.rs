@@ -176,7 +176,7 @@ fn a_folder_that_is_missing_raises_an_alarm_and_nothing_is_forgotten() {
     fs::rename(&drop, &away).unwrap();
     let alarm = site.until(|status| {
         let alarms = status["alarms"].as_array()?;
-        let found = alarms.iter().filter_map(Value::as_str);
+        let found = alarms.iter().filter_map(|alarm| alarm["sentence"].as_str());
         found.map(str::to_owned).find(|alarm| alarm.starts_with("folder out cannot be listed"))
     });
     assert!(alarm.contains("mount its file system, or make the folder"), "{alarm}");

@@ -124,7 +124,7 @@ fn samples_instead_of_symbols_raise_an_alarm_that_says_what_is_missing() {
         let alarms = status["alarms"].as_array()?;
         alarms
             .iter()
-            .filter_map(Value::as_str)
+            .filter_map(|alarm| alarm["sentence"].as_str())
             .find(|alarm| alarm.contains("VITA 49"))
             .map(str::to_owned)
     });

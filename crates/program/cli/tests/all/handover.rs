@@ -44,7 +44,7 @@ fn packets(bytes: &[u8]) -> Vec<&[u8]> {
 
 fn alarms(status: &Value) -> Vec<String> {
     let alarms = status["alarms"].as_array().into_iter().flatten();
-    alarms.map(|alarm| alarm.as_str().unwrap().to_owned()).collect()
+    alarms.map(|alarm| alarm["sentence"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Waits until this many contacts are done and no alarm is left, and returns the contacts.
@@ -368,7 +368,7 @@ fn a_consumers_folder_that_vanishes_gets_everything_when_it_is_back() {
     let said = site
         .centre_until(|status| alarms(status).into_iter().find(|alarm| alarm.contains("archive")));
     assert!(
-        said.contains("products cannot be delivered to archive, retrying")
+        said.contains("products for archive cannot be delivered, retrying")
             && said.contains("missing"),
         "{said}"
     );

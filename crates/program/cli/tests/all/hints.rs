@@ -39,7 +39,7 @@ fn hint(what: &str, by: &str, figure: f64) -> (String, String, f64) {
 
 fn has_alarm(status: &Value, part: &str) -> bool {
     let alarms = status["alarms"].as_array().cloned().unwrap_or_default();
-    alarms.iter().any(|alarm| alarm.as_str().unwrap_or_default().contains(part))
+    alarms.iter().any(|alarm| alarm["sentence"].as_str().unwrap_or_default().contains(part))
 }
 
 #[test]

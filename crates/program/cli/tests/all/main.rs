@@ -10,6 +10,7 @@ mod shared;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod alarms;
 mod archive;
 mod bad_input;
 mod blocks;
@@ -42,6 +43,7 @@ mod nodes;
 mod one_way;
 mod outlets;
 mod packets;
+mod page;
 mod pair;
 mod pauses;
 mod pdr;

@@ -240,7 +240,7 @@ fn at_another_node_nothing_is_replaced_and_its_rights_hold() {
     assert_eq!(fs::read(pair.got("P0000001V1.PDS")).unwrap(), other);
     assert_eq!(fs::read(pair.got("P0000002V1.CR")).unwrap(), b"short");
     let status = printed(&["status", "--config", "centre.toml"], pair.folder());
-    assert!(status.contains("a product is not delivered to lance"), "{status}");
+    assert!(status.contains("a product for lance is not delivered"), "{status}");
     // The far node has the last word on who writes there.
     drop(far);
     let config = pair.folder().join("customer.toml");

@@ -295,13 +295,13 @@ fn destinations_that_hang_or_refuse_delay_no_other() {
     let alarm = |part: &str| {
         site.centre_until(|status| {
             let alarms = status["alarms"].as_array()?;
-            let alarms = alarms.iter().filter_map(Value::as_str);
+            let alarms = alarms.iter().filter_map(|alarm| alarm["sentence"].as_str());
             alarms.into_iter().find(|alarm| alarm.contains(part)).map(str::to_owned)
         })
     };
-    alarm("products are late at hung: delivery");
-    alarm("products are late at busy: delivery");
-    alarm("products cannot be delivered to busy, retrying");
+    alarm("products for hung are late: delivery");
+    alarm("products for busy are late: delivery");
+    alarm("products for busy cannot be delivered, retrying");
     let late = deliveries(&site, &["--destination", "busy"]);
     assert_eq!(late.len(), 20);
     assert!(late.iter().all(|one| one["is_late"] == true), "{late:?}");

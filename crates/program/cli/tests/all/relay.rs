@@ -199,7 +199,7 @@ fn a_ring_of_relays_is_refused_and_named_and_stalls_nothing() {
     let ring = "relay-1 → relay-2 → relay-1";
     let alarms = |status: &Value| -> Vec<String> {
         let alarms = status["alarms"].as_array().unwrap().iter();
-        alarms.map(|alarm| alarm.as_str().unwrap().to_owned()).collect()
+        alarms.map(|alarm| alarm["sentence"].as_str().unwrap().to_owned()).collect()
     };
     let raised = network.until("relay-1", "centre", |status| {
         alarms(status).into_iter().find(|alarm| alarm.contains(ring))

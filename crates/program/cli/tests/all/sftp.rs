@@ -160,8 +160,8 @@ fn products_are_at_an_sftp_server_once_although_both_ends_are_killed() {
     site.centre_until(|status| {
         let alarms = status["alarms"].as_array()?;
         let is_it = |alarm: &&Value| {
-            let alarm = alarm.as_str().unwrap_or_default();
-            alarm.contains("products cannot be delivered to lance, retrying")
+            let alarm = alarm["sentence"].as_str().unwrap_or_default();
+            alarm.contains("products for lance cannot be delivered, retrying")
         };
         alarms.iter().find(is_it).map(|_| ())
     });

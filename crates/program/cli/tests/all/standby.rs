@@ -380,7 +380,7 @@ fn a_standby_of_itself_of_nobody_and_of_a_stranger_is_told_so() {
         let alarms = status["alarms"].as_array()?.clone();
         (!alarms.is_empty()).then_some(alarms)
     });
-    let said = alarms[0].as_str().unwrap();
+    let said = alarms[0]["sentence"].as_str().unwrap();
     assert!(said.contains("centre knows no node station-9"), "{said}");
     let text = std::fs::read_to_string(pair.folder.path().join("station-2.toml")).unwrap();
     for (of, words) in [("station-2", "cannot stand by for itself"), ("centre", "is a destination")]

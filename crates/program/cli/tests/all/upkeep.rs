@@ -6,6 +6,7 @@
 use crate::disk_full::site::{Folders, Node, Site};
 use crate::support::recordings::{WHOLE_CADUS, recording};
 use rustix::process::Signal;
+use skyhaul_events::AlarmStatus;
 use skyhaul_node::status::{LineState, StationStatus};
 use std::fs;
 use std::io::Write;
@@ -108,8 +109,9 @@ fn flip(file: &Path, part: usize) {
     fs::write(file, bytes).unwrap();
 }
 
-fn is_told(alarms: &[String], part: &str) -> bool {
-    alarms.iter().any(|alarm| alarm.contains(part) && alarm.contains("no data is lost"))
+fn is_told(alarms: &[AlarmStatus], part: &str) -> bool {
+    let mut told = alarms.iter().map(|alarm| &alarm.sentence);
+    told.any(|alarm| alarm.contains(part) && alarm.contains("no data is lost"))
 }
 
 #[test]

@@ -215,9 +215,9 @@ fn a_station_forecasts_a_missed_deadline_before_it_passes() {
     let _station = site.start();
     let spare = site.until(|status| {
         let alarms = status["alarms"].as_array()?;
-        let told = alarms
-            .iter()
-            .any(|alarm| alarm.as_str().unwrap_or_default().contains("will miss its deadline by"));
+        let told = alarms.iter().any(|alarm| {
+            alarm["sentence"].as_str().unwrap_or_default().contains("will miss its deadline by")
+        });
         status["destinations"][0]["forecasts"][0]["spare_s"]
             .as_f64()
             .filter(|spare| told && *spare < 0.0)

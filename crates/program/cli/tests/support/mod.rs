@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each program of tests takes the part it needs")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
+pub mod browser;
 pub mod centres;
 pub mod help;
 pub mod late;

@@ -8,6 +8,7 @@ use skyhaul_forward_io::FarRules;
 use skyhaul_quic::Fingerprint;
 use skyhaul_store::StationName;
 use skyhaul_transport::ClassTree;
+use skyhaul_units::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +21,8 @@ pub struct AdmittedStation {
     pub place: Option<usize>,
     /// What it may have this centre do for applications.
     pub rules: Arc<FarRules>,
+    /// Without a session for so long it is silent; none where that is no alarm.
+    pub patience: Option<Duration>,
 }
 
 /// What the line's thread adopts of a configuration that was read again.

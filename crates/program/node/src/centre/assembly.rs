@@ -18,6 +18,7 @@ use crate::rdr::MadeFile;
 use crate::status::{AssembledProduct, AssemblyState, ContactState};
 use forms::{AssemblyJob, ProductTarget};
 use skyhaul_config::ProductRules;
+use skyhaul_events::AlarmKind;
 use skyhaul_level0::report::Product;
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Utc};
@@ -59,7 +60,7 @@ impl Assembler {
                 Ok(true) => continue,
                 Ok(false) => LOOK,
                 Err(reason) => {
-                    self.shared.alarms.raise(PRODUCTS, &reason);
+                    self.shared.alarms.raise(AlarmKind::AssemblyFailed, PRODUCTS, &reason);
                     RETRY
                 }
             };
@@ -80,7 +81,7 @@ impl Assembler {
             .next(self.clock.utc(), &open)
             .map_err(|error| error.to_string())?;
         let Some(job) = next else {
-            self.shared.alarms.clear(PRODUCTS);
+            self.shared.alarms.clear(AlarmKind::AssemblyFailed, PRODUCTS);
             return Ok(false);
         };
         let Some(plan) = &job.plan else { return Ok(false) };
@@ -220,4 +221,4 @@ impl Assembler {
     }
 }
 
-const PRODUCTS: &str = "products of several contacts cannot be made, retrying";
+const PRODUCTS: &str = "products of several contacts";

@@ -153,8 +153,9 @@ impl CentreBoard {
     }
 
     /// Shows whether the store takes data.
-    pub fn store(&self, state: StoreState) {
-        self.shown().store = state;
+    /// Returns what was shown.
+    pub fn store(&self, state: StoreState) -> StoreState {
+        std::mem::replace(&mut self.shown().store, state)
     }
 
     /// Names the inodes of the lines' sockets, so that status shows what the system drops there.
@@ -170,10 +171,12 @@ impl CentreBoard {
     /// Copies everything that is shown into `status`. Assembled products are added behind those
     /// that are there.
     pub fn copy_to(&self, status: &mut CentreStatus) {
+        // The system's lists are read without the lock, which the line's thread needs.
+        let sockets = self.shown().sockets.clone();
+        status.socket_drops = drops::kernel_drops(|inode| sockets.contains(&inode));
         let shown = self.shown();
         status.name.clone_from(&shown.name);
         status.address.clone_from(&shown.address);
-        status.socket_drops = drops::kernel_drops(|inode| shown.sockets.contains(&inode));
         status.stations.clone_from(&shown.stations);
         status.contacts = shown.contacts.to_vec();
         status.products.assembled.extend(shown.assembled.to_vec());

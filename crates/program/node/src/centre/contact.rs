@@ -4,6 +4,7 @@ mod products;
 mod way;
 
 pub use products::{ContactProducts, ProductAttempt};
+use skyhaul_events::AlarmKind;
 
 use super::assembly::{ContactKey, ContactSummary, Version};
 use super::delivered::ReadBlock;
@@ -157,7 +158,7 @@ impl Processing {
             "block {seq} of flow {flow} of {station}, and {} in all; check that station's disk",
             self.shown.integrity.damaged_blocks
         );
-        shared.alarms.raise("a station's disk could not read blocks", &lost);
+        shared.alarms.raise(AlarmKind::StationDiskFailed, "a station's disk", &lost);
     }
 
     /// Takes the next block.
@@ -286,7 +287,7 @@ impl Processing {
             self.shown.name(),
             self.shown.channel
         );
-        shared.alarms.raise("a contact came back to this node", &reason);
+        shared.alarms.raise(AlarmKind::ContactRing, "a contact", &reason);
         Entrance::Refused
     }
 
@@ -359,7 +360,7 @@ impl Processing {
         match rdr::of_contact(mission, made, products, closed) {
             Ok(records) => {
                 if !records.is_empty() {
-                    shared.alarms.clear(rdr::NO_RECORDS);
+                    shared.alarms.clear(AlarmKind::RecordsUnmade, rdr::NO_RECORDS);
                 }
                 Ok(records.iter().map(|file| rdr::shown(file, &products.dir)).collect())
             }
@@ -369,7 +370,7 @@ impl Processing {
                     "{}: {reason}; then make them with `skyhaul rdr make`",
                     self.shown.name()
                 );
-                shared.alarms.raise(rdr::NO_RECORDS, &by_hand);
+                shared.alarms.raise(AlarmKind::RecordsUnmade, rdr::NO_RECORDS, &by_hand);
                 Ok(Vec::new())
             }
         }

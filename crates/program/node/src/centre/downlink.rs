@@ -1,6 +1,8 @@
 //! The centre's end of the lines: admits trusted stations, passes their blocks to the keeper, and
 //! sends receipts back.
 
+mod presence;
+
 use super::admission::{AdmittedStation, CentreAdmission};
 use super::keeper::{Kept, ToKeep};
 use super::peer_paths::{KnownPeers, PeerPaths};
@@ -12,6 +14,7 @@ use crate::status::{ForwardsStatus, StationPeer};
 use bytes::Bytes;
 use skyhaul_channels::SessionEnd;
 use skyhaul_channels_io::{SessionPeer, Tenants};
+use skyhaul_events::AlarmKind;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_level0::standby::StandbyRequest;
 use skyhaul_net::{Refusals, RefusedCaller, Service, SessionManager};
@@ -88,6 +91,7 @@ impl Downlink {
         let places: Vec<usize> =
             lines.peers.values().filter_map(|admitted| admitted.place).collect();
         places.into_iter().for_each(|place| lines.guests.unreached(place));
+        presence::watch(&shared, &lines.peers);
         let (update_at, ask_at) = (Instant::ZERO, Instant::ZERO);
         let (connections, rivals) = (BTreeMap::new(), BTreeMap::new());
         let (peer_paths, refusals) = (PeerPaths::new(shared.clock()), Refusals::default());
@@ -170,6 +174,7 @@ impl Downlink {
         };
         self.report_other_spool(&admitted.name, spool, &space);
         let told = known.unwrap_or_default().state;
+        presence::connected(&self.shared, &admitted);
         let sender = From { station: admitted.name, space: space.space, spool, told };
         if let Some(caller) = self.connections.get_mut(&id) {
             caller.sender = Some(Arc::new(sender));
@@ -224,7 +229,7 @@ impl Downlink {
         let reason = "two nodes connect with it in turns: the newer stays connected, the other \
                      waits; give each station its own key \
                       (skyhaul keygen)";
-        self.shared.alarms.raise(&the_key_of(station), reason);
+        self.shared.alarms.raise(AlarmKind::KeyShared, the_key_of(station), reason);
         if let Some(session) = manager.session(id) {
             let reason = "another node with this key is connected; give each station its own key";
             session.refuse(RefusalCause::Replaced, reason);
@@ -232,7 +237,7 @@ impl Downlink {
     }
 
     fn refuse(&self, manager: &mut SessionManager, id: SessionId, reason: &str) {
-        self.shared.alarms.raise("a station's connection was closed", reason);
+        self.shared.alarms.raise(AlarmKind::StationRefused, "a station's connection", reason);
         if let Some(session) = manager.session(id) {
             session.refuse(RefusalCause::Told, reason);
         }
@@ -247,7 +252,8 @@ impl Downlink {
                 {name}; unless its disk was replaced, or its \
                  state folder removed or restored, two nodes use one key"
             );
-            self.shared.alarms.raise(&format!("station {station} has another spool"), &reason);
+            let subject = format!("station {station}");
+            self.shared.alarms.raise(AlarmKind::OtherSpool, subject, &reason);
         }
     }
 
@@ -256,7 +262,11 @@ impl Downlink {
         self.lines.guests.ended(id);
         let Some(caller) = self.connections.remove(&id) else { return };
         self.peer_paths.ended(caller.admitted.name.as_str(), id);
+        if self.present(&caller.admitted.name, id).is_none() {
+            self.shared.alarms.lost(caller.admitted.name.as_str());
+        }
         if let Some(sender) = caller.sender {
+            presence::ended(&self.shared, &caller.admitted);
             self.shared.gaps().ledger().disconnected(sender.space.as_str());
         }
     }
@@ -272,6 +282,7 @@ impl Downlink {
         for (endpoint, listen) in manager.endpoints_mut().zip(&self.lines.listens) {
             endpoint.set_trusted(admission.trusted.get(*listen).cloned().unwrap_or_default());
         }
+        presence::forget(&self.shared, &self.lines.peers, &admission.peers);
         self.lines.peers = admission.peers;
         let is_other =
             |caller: &Caller| self.lines.peers.get(&caller.key) != Some(&caller.admitted);
@@ -400,6 +411,8 @@ impl Downlink {
                     frames,
                     "missing frames requested"
                 );
+                let name = format!("contact {}-{}", station.as_str(), contact.0);
+                presence::asked(&self.shared, name, frames);
             }
         }
     }
@@ -514,6 +527,7 @@ impl Service for Downlink {
                     let key =
                         fingerprint.map_or("no key presented".to_owned(), |key| key.to_string());
                     tracing::warn!(key, "{refused}");
+                    presence::refused(&self.shared, &remote, format!("{refused} (key: {key})"));
                 }
             }
         }
@@ -538,7 +552,7 @@ impl Service for Downlink {
             self.update(manager);
             for (station, rivals) in &mut self.rivals {
                 if rivals.is_over(now) {
-                    self.shared.alarms.clear(&the_key_of(station));
+                    self.shared.alarms.clear(AlarmKind::KeyShared, the_key_of(station));
                 }
             }
         }

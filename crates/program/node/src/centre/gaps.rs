@@ -1,12 +1,15 @@
 //! The ledger of missing frames at the centre: it follows every durable frame, is kept in the state
 //! folder, and gives the questions for the stations.
 
+mod news;
 mod watch;
 
 pub use watch::ContactWatch;
 
 use crate::fault::Fault;
+use crate::journal::EventNote;
 use crate::status::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked};
+use news::GapNews;
 use skyhaul_level0::ledger::{
     AskedAgain, ContactId, ContactStart, GapState, KnownContact, Ledger, MissingFrames, PacketGap,
     PacketGapState, PacketLoss,
@@ -24,6 +27,7 @@ pub struct GapLedger {
     records: Records,
     damaged: Vec<String>,
     saved_at: Instant,
+    news: GapNews,
 }
 
 /// Between two saves: after a kill, blocks since the last one are read again.
@@ -59,7 +63,8 @@ impl GapLedger {
                 damaged.push(format!("{name}: {error}"));
             }
         }
-        Ok(Self { ledger, records, damaged, saved_at: Instant::ZERO })
+        let news = GapNews::of(&ledger);
+        Ok(Self { ledger, records, damaged, saved_at: Instant::ZERO, news })
     }
 
     /// Records that were damaged on disk.
@@ -107,8 +112,11 @@ impl GapLedger {
         let changed = self.ledger.changed();
         let record = |id: ContactId| Some((name(&id), self.ledger.record(&id)?));
         let written = changed.iter().cloned().filter_map(record).collect();
-        let removed = self.ledger.forgotten().iter().map(name).collect();
-        LedgerWrites { records: self.records.clone(), changed, written, removed }
+        let forgotten = self.ledger.forgotten();
+        let removed = forgotten.iter().map(name).collect();
+        let news = self.news.changes(&self.ledger, &changed);
+        self.news.forget(&forgotten);
+        LedgerWrites { records: self.records.clone(), changed, written, removed, news }
     }
 
     /// Changes could not be saved: they are saved with the next ones.
@@ -181,9 +189,15 @@ pub struct LedgerWrites {
     changed: BTreeSet<ContactId>,
     written: Vec<(String, Vec<u8>)>,
     removed: Vec<String>,
+    news: Vec<EventNote>,
 }
 
 impl LedgerWrites {
+    /// What became of gaps.
+    pub fn news(&self) -> impl Iterator<Item = &EventNote> {
+        self.news.iter()
+    }
+
     /// Writes the changes; they are durable when this returns.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use crate::custody::{Stamps, keep};
 use crate::fault::Fault;
 use crate::services;
 use crate::status::StoreState;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_sessions::SessionId;
 use skyhaul_store::{Receipt, SpoolSender as From, StoreError, StoreJam};
@@ -57,7 +58,7 @@ const RETRY: Duration = Duration::from_millis(200);
 const IDLE: Duration = Duration::from_millis(200);
 /// Between two checks of the state folder.
 const LOOK: Duration = Duration::from_secs(1);
-const FULL: &str = "stations are paused";
+const FULL: &str = "stations";
 
 impl Keeper {
     /// A keeper of `blocks`, which reports to `kept`.
@@ -118,8 +119,8 @@ impl Keeper {
                 Err(error @ StoreError::Full { needed, .. }) => {
                     let jam = StoreJam::of(&self.shared.store(), needed);
                     let reason = jam.map_or_else(|| error.to_string(), |jam| jam.to_string());
-                    self.shared.board.store(StoreState::Full);
-                    self.shared.alarms.raise(FULL, &reason);
+                    self.shared.show_store(StoreState::Full);
+                    self.shared.alarms.raise(AlarmKind::StationsPaused, FULL, &reason);
                     self.sync();
                     if !self.look() {
                         return;
@@ -139,8 +140,8 @@ impl Keeper {
                 }
             }
         }
-        self.shared.board.store(StoreState::Ok);
-        self.shared.alarms.clear(FULL);
+        self.shared.show_store(StoreState::Ok);
+        self.shared.alarms.clear(AlarmKind::StationsPaused, FULL);
         self.report(Kept::Written(connection, received.bytes.len()));
     }
 
@@ -152,12 +153,14 @@ impl Keeper {
             (store.in_place(), store.mended().map(ToString::to_string), store.stats().state_mended)
         };
         if let Some(damage) = mended {
-            self.shared.alarms.raise("damage in the store was repaired", &damage);
+            self.shared.alarms.raise(AlarmKind::StoreMended, "damage in the store", &damage);
         }
         if states > 0 {
-            self.shared
-                .alarms
-                .raise("a list of finished contacts was damaged", services::STATE_MENDED);
+            self.shared.alarms.raise(
+                AlarmKind::ContactListMended,
+                "a list of finished contacts",
+                services::STATE_MENDED,
+            );
         }
         in_place.map_err(|error| self.shared.shutdown.fail(services::gone(&error))).is_ok()
     }

@@ -4,8 +4,10 @@
 use super::contact::{BlockEffect, ContactProducts, Processing, ProductAttempt};
 use super::shared::CentreShared;
 use crate::custody::StoredContact;
+use crate::journal::EventNote;
 use crate::status::{ContactReceived, ContactState};
 use skyhaul_config::ProductRules;
+use skyhaul_events::{AlarmKind, EventKind};
 use skyhaul_net::Clock;
 use skyhaul_store::{LogEntry, StoreError};
 use skyhaul_units::{Duration, Instant};
@@ -64,8 +66,10 @@ impl Processor {
         }
         let changes = self.shared.gaps().changes(self.clock.now());
         match changes.map_or(Ok(()), |changes| self.shared.keep_gaps(changes)) {
-            Ok(()) => drop(self.shared.alarms.clear(GAPS)),
-            Err(error) => self.shared.alarms.raise(GAPS, &error.to_string()),
+            Ok(()) => _ = self.shared.alarms.clear(AlarmKind::GapsUnsaved, GAPS),
+            Err(error) => {
+                self.shared.alarms.raise(AlarmKind::GapsUnsaved, GAPS, &error.to_string());
+            }
         }
         more
     }
@@ -93,7 +97,7 @@ impl Processor {
         };
         let outcome = self.blocks(&mut going);
         if let Some(reason) = going.products().unwritten() {
-            self.shared.alarms.raise(PRODUCTS, reason);
+            self.shared.alarms.raise(AlarmKind::ProductsUnwritten, PRODUCTS, reason);
         }
         let (work, more) = match outcome {
             Ok(BlockEffect::Idle) => (Work::Going(going), false),
@@ -104,10 +108,12 @@ impl Processor {
             },
             Ok(BlockEffect::Unreadable(reason)) => {
                 self.shared.alarms.raise(
-                    &format!("flow {} of {} cannot be processed", key.flow, key.space),
+                    AlarmKind::ContactFailed,
+                    format!("flow {} of {}", key.flow, key.space),
                     &reason,
                 );
                 going.show(ContactState::Failed);
+                self.tell(EventKind::ContactFailed, going.shown(), &reason);
                 self.shared.commits.ways.end(&going.shown().name());
                 self.shared.board.contact(going.shown());
                 (Work::Failed, false)
@@ -138,7 +144,11 @@ impl Processor {
                 None => BlockEffect::Idle,
                 Some(LogEntry::Block(record)) => going.block(&record, &self.shared, self.clock)?,
                 Some(LogEntry::Damaged(damage)) => {
-                    self.shared.alarms.raise("the store is damaged", &damage.to_string());
+                    self.shared.alarms.raise(
+                        AlarmKind::StoreDamaged,
+                        "the store",
+                        &damage.to_string(),
+                    );
                     going.count_damage(&self.shared);
                     BlockEffect::More
                 }
@@ -186,8 +196,20 @@ impl Processor {
         if shown.state == ContactState::Done {
             let (station, flow) = (&shown.station, shown.flow);
             tracing::info!(station, flow, mission = shown.mission, "products written");
+            self.tell(EventKind::ContactDone, &shown, "its products are written");
+        }
+        if shown.state == ContactState::Refused {
+            self.tell(EventKind::ContactRefused, &shown, "it came through this node before");
         }
         true
+    }
+
+    /// Notes what became of a contact.
+    fn tell(&self, kind: EventKind, shown: &ContactReceived, what: &str) {
+        let name = format!("contact {}", shown.name());
+        let note = EventNote::new(kind, name.clone(), format!("{name}: {what}"));
+        let note = note.with("station", shown.station.clone()).with("flow", shown.flow);
+        self.shared.alarms.events().note(note.with("mission", shown.mission.clone()));
     }
 
     /// Clears the alarm once no contact's products wait.
@@ -198,16 +220,16 @@ impl Processor {
             Work::Written(_) | Work::Failed => false,
         };
         if !self.contacts.values().any(waits) {
-            self.shared.alarms.clear(PRODUCTS);
+            self.shared.alarms.clear(AlarmKind::ProductsUnwritten, PRODUCTS);
         }
     }
 
     fn again(&mut self, key: StoredContact, reason: &str) -> bool {
-        self.shared.alarms.raise(PRODUCTS, reason);
+        self.shared.alarms.raise(AlarmKind::ProductsUnwritten, PRODUCTS, reason);
         self.contacts.insert(key, Work::Again(self.clock.now() + RETRY));
         false
     }
 }
 
-const GAPS: &str = "the list of gaps cannot be saved, retrying";
-const PRODUCTS: &str = "products cannot be written, retrying";
+const GAPS: &str = "the list of gaps";
+const PRODUCTS: &str = "products";

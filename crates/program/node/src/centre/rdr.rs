@@ -121,4 +121,4 @@ pub fn shown(file: &MadeFile, dir: &Path) -> ProductStatus {
 }
 
 /// An alarm.
-pub const NO_RECORDS: &str = "some Raw Data Records were not made";
+pub const NO_RECORDS: &str = "some Raw Data Records";

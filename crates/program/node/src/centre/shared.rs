@@ -16,8 +16,9 @@ use crate::incoming::FilesAccount;
 use crate::shutdown::Shutdown;
 use crate::status::{
     AssembledProduct, AssemblyState, CentreProducts, CentreStatus, FilesStatus, ProcessStatus,
-    ShortageStatus, StoreStatus, threads,
+    ShortageStatus, StoreState, StoreStatus, threads,
 };
+use skyhaul_events::EventKind;
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker};
 use skyhaul_store::{ContactStore, LedgerError};
@@ -90,11 +91,11 @@ impl CentreShared {
         board: CentreBoard,
         kept: CentreState,
         onward: Onward,
-        clock: Clock,
+        alarms: Arc<Alarms>,
         line: Waker,
     ) -> Self {
         let CentreState { store, journal, deliveries, gaps } = kept;
-        let alarms = Arc::new(Alarms::default());
+        let clock = alarms.clock();
         Self {
             clock,
             store: Mutex::new(store),
@@ -111,6 +112,22 @@ impl CentreShared {
             board,
             shutdown: Shutdown::new(line, alarms.clone()),
             alarms,
+        }
+    }
+
+    /// Shows whether the store takes data.
+    pub fn show_store(&self, state: StoreState) {
+        let before = self.board.store(state);
+        match (before, state) {
+            (StoreState::Ok, StoreState::Full | StoreState::Failed) => {
+                let sentence = "the store takes no data: stations wait; see the alarms";
+                self.alarms.events().tell(EventKind::StoreFull, "the store", sentence);
+            }
+            (StoreState::Full | StoreState::Failed, StoreState::Ok) => {
+                let sentence = "the store takes data again";
+                self.alarms.events().tell(EventKind::StoreOk, "the store", sentence);
+            }
+            _ => {}
         }
     }
 
@@ -141,6 +158,7 @@ impl CentreShared {
     /// # Errors
     /// The disk refuses: they are written with the next changes.
     pub fn keep_gaps(&self, changes: LedgerWrites) -> Result<(), LedgerError> {
+        changes.news().for_each(|note| self.alarms.events().note(note.clone()));
         let kept = changes.write();
         if kept.is_err() {
             self.gaps().not_kept(changes);
@@ -157,7 +175,9 @@ impl CentreShared {
         let mut published = products.iter().filter(|product| product.is_published());
         published
             .try_for_each(|product| {
-                self.deliveries.offer(product, now)?;
+                if self.deliveries.offer(product, now)? {
+                    self.tell_published(product);
+                }
                 let kept = |contact: &str| self.deliveries.contact_times(contact);
                 match self.commits.ways.of(product, kept) {
                     Some(times) => self.deliveries.keep_times(product, times),
@@ -165,6 +185,12 @@ impl CentreShared {
                 }
             })
             .map_err(|error| error.to_string())
+    }
+
+    fn tell_published(&self, product: &Product) {
+        let name = product.name.stem();
+        let sentence = format!("product {name} is published");
+        self.alarms.events().tell(EventKind::ProductPublished, name, sentence);
     }
 
     /// Keeps the way of the blocks of a contact whose products are published, for products that are
@@ -233,7 +259,7 @@ impl CentreShared {
                 ..StoreStatus::default()
             },
             live: self.live.status(),
-            alarms: self.alarms.sentences(),
+            alarms: self.alarms.status(),
             ..CentreStatus::default()
         };
         self.board.copy_to(&mut status);

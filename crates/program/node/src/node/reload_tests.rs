@@ -168,6 +168,8 @@ fn outcome(before: &NodeConfig, file: &NodeConfig) -> Outcome {
     }
     let mut waits = crate::blocks::waiting(before.blocks.as_ref(), file.blocks.as_ref());
     waits.extend(crate::serve::waiting(before.serve.as_ref(), file.serve.as_ref()));
+    waits.extend(crate::web::waiting(before.web.as_ref(), file.web.as_ref()));
+    waits.extend(crate::notices::waiting(&before.notices, &file.notices));
     let parts = (&sent.in_force, &received.in_force);
     Outcome {
         is_applied: handed(&old.0, &old.1) != handed(parts.0, parts.1) || blocks != before.blocks,
@@ -175,6 +177,8 @@ fn outcome(before: &NodeConfig, file: &NodeConfig) -> Outcome {
         in_force: NodeConfig {
             blocks,
             serve: before.serve.clone(),
+            web: before.web.clone(),
+            notices: before.notices.clone(),
             node: sent.in_force.node.clone(),
             station: Some(Box::new(sent.in_force)),
             centre: Some(Box::new(received.in_force)),

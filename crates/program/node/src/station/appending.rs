@@ -4,13 +4,14 @@ use super::shared::StationShared;
 use super::spool_watch::{LOOK, look};
 use crate::services;
 use crate::status::StoreState;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_store::SpoolError;
 use skyhaul_units::{Duration, FlowId, Instant};
 
 /// Between two attempts when the spool is full.
 const RETRY: Duration = Duration::from_millis(200);
-const FULL: &str = "the inputs are paused";
+const FULL: &str = "the inputs";
 
 /// What came of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +31,15 @@ pub fn put(shared: &StationShared, flow: FlowId, payload: &[u8], clock: Clock) -
         let appended = shared.spool().append(flow, payload, clock.utc());
         match appended {
             Ok(_) => {
-                shared.board.spool(StoreState::Ok);
-                shared.alarms.clear(FULL);
+                shared.show_spool(StoreState::Ok);
+                shared.alarms.clear(AlarmKind::InputsPaused, FULL);
                 return Put::Done;
             }
             Err(SpoolError::UnknownFlow { .. }) => return Put::Closed,
             Err(SpoolError::Full { .. }) if shared.shutdown.is_requested() => return Put::Ends,
             Err(error @ SpoolError::Full { .. }) => {
-                shared.board.spool(StoreState::Full);
-                shared.alarms.raise(FULL, &error.to_string());
+                shared.show_spool(StoreState::Full);
+                shared.alarms.raise(AlarmKind::InputsPaused, FULL, &error.to_string());
                 // The centre may need blocks that were appended before to free space.
                 sync(shared);
                 shared.shutdown.wake_line();
@@ -75,7 +76,7 @@ pub fn sync(shared: &StationShared) {
 /// spool at the next start.
 pub fn report(shared: &StationShared, outcome: Result<(), SpoolError>) -> bool {
     let Err(error) = outcome else { return true };
-    shared.board.spool(StoreState::Failed);
+    shared.show_spool(StoreState::Failed);
     let gone = shared.spool().in_place().err();
     shared.shutdown.fail(
         gone.map_or_else(|| crate::station::spool_fault(&error), |gone| services::gone(&gone)),
@@ -109,12 +110,18 @@ mod tests {
         let routing = routing::to_one_centre(&mut spool);
         let board = StationBoard::new("s".to_owned(), Vec::new(), Vec::new());
         let waker = Waker::new().unwrap();
-        let shared = Arc::new(StationShared::new(board, routing, spool, clock, waker));
+        let shared = Arc::new(StationShared::new(
+            board,
+            routing,
+            spool,
+            crate::alarms::Alarms::quiet(clock),
+            waker,
+        ));
         let flow = shared.spool().open_flow(clock.utc()).unwrap();
         let (of, payload) = (shared.clone(), vec![7; 250_000]);
         let fill = move || while put(&of, flow, &payload, clock) == Put::Done {};
         let filling = services::thread("spool", fill).unwrap();
-        let tells = |what: &str| shared.alarms.sentences().iter().any(|told| told.contains(what));
+        let tells = |what: &str| shared.alarms.conditions().iter().any(|told| told.contains(what));
         while !tells("the spool is nearly full") {
             assert!(!filling.is_finished(), "it waits for room");
             std::thread::park_timeout(RETRY.to_std());

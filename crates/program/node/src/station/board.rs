@@ -189,9 +189,9 @@ impl StationBoard {
         })
     }
 
-    /// Shows whether the spool takes data.
-    pub fn spool(&self, state: StoreState) {
-        self.shown().spool = state;
+    /// Shows whether the spool takes data. Returns what was shown.
+    pub fn spool(&self, state: StoreState) -> StoreState {
+        std::mem::replace(&mut self.shown().spool, state)
     }
 
     /// Changes the status of channel number `index`.

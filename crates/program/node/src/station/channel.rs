@@ -2,6 +2,8 @@
 //! frame and closes after silence, or when the input says that it is over; where there are several
 //! inputs, when all do.
 
+mod contact_log;
+
 use super::channel_context::ChannelContext;
 use super::contact::CapturedContact;
 use super::input::InputRead;
@@ -18,9 +20,10 @@ use crate::status::{ChannelState, StoreState};
 use skyhaul_ccsds::capture::CaptureEvent;
 use skyhaul_ccsds::identify::Identification;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
+use skyhaul_events::{AlarmKind, AlarmSubject};
 use skyhaul_net::Clock;
 use skyhaul_records::{Open, Record};
-use skyhaul_store::{SpoolError, is_full};
+use skyhaul_store::is_full;
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::io;
 use std::path::Path;
@@ -183,7 +186,8 @@ impl ChannelRunner {
                 }
                 Err(error) => {
                     self.shared.alarms.raise(
-                        &format!("channel {}", self.config.name),
+                        AlarmKind::InputFailed,
+                        self.subject(),
                         &format!("input failed ({error})"),
                     );
                     self.end_contact(After::Break);
@@ -212,11 +216,18 @@ impl ChannelRunner {
 
     /// Raises an alarm about the input; notes a doubt about a folder's file, which is judged at its
     /// end.
-    fn doubt(&mut self, subject: &str, reason: String) {
+    fn doubt(&mut self, subject: &AlarmSubject, reason: String) {
         match self.file {
             Some(_) => self.before.doubt = Some(reason),
-            None => self.shared.alarms.raise(subject, &reason),
+            None => {
+                self.shared.alarms.raise(AlarmKind::DownlinkUnknown, subject, &reason);
+            }
         }
+    }
+
+    /// The subject of its alarms.
+    fn subject(&self) -> AlarmSubject {
+        AlarmSubject::from(format!("channel {}", self.config.name))
     }
 
     fn patience(&self) -> Duration {
@@ -255,7 +266,7 @@ impl ChannelRunner {
             self.hand_over();
         }
         if let Some((title, doubt)) = self.inputs.doubt() {
-            self.doubt(&title, doubt.to_string());
+            self.doubt(&AlarmSubject::from(title), doubt.to_string());
         }
         if now >= self.show_at {
             self.show_at = now + SHOW;
@@ -279,13 +290,10 @@ impl ChannelRunner {
                         "also frames of spacecraft {}; each spacecraft has its own account",
                         scid.value()
                     );
-                    self.shared.alarms.raise(
-                        &format!("channel {} carries two spacecraft", self.config.name),
-                        &reason,
-                    );
+                    self.shared.alarms.raise(AlarmKind::TwoSpacecraft, self.subject(), &reason);
                 }
                 CaptureEvent::Unidentified(reason) if self.inputs.has_heard() => {
-                    let subject = format!("channel {}", self.config.name);
+                    let subject = self.subject();
                     self.doubt(&subject, reason.to_string());
                 }
                 CaptureEvent::Changed { at, .. } => self.change(at),
@@ -326,35 +334,7 @@ impl ChannelRunner {
             file: self.file.clone(),
         };
         let route = self.shared.routing.route_of(&self.config.name, &identified.mission);
-        let flow = loop {
-            let opened = self.shared.open_flow(self.clock.utc(), &route);
-            match opened {
-                Ok(flow) => break flow,
-                // The frame is lost with the input where that is live; a file is read again from
-                // here.
-                Err(SpoolError::Full { .. } | SpoolError::TooManyFlows)
-                    if self.shared.shutdown.is_requested() =>
-                {
-                    return;
-                }
-                Err(error @ (SpoolError::Full { .. } | SpoolError::TooManyFlows)) => {
-                    if let SpoolError::Full { .. } = error {
-                        self.shared.board.spool(StoreState::Full);
-                    }
-                    self.shared.alarms.raise("cannot open a contact", &error.to_string());
-                    self.shared.shutdown.pause(RETRY);
-                }
-                Err(error) => {
-                    let help = "repair the disk and restart the station";
-                    return self.shared.shutdown.fail(Fault::environment(
-                        "the spool failed",
-                        error,
-                        help,
-                    ));
-                }
-            }
-        };
-        self.shared.alarms.clear("cannot open a contact");
+        let Some(flow) = self.open_flow(&route) else { return };
         let (format, from) = (identified.format, self.inputs.capture_from());
         self.remember(&ChannelPosition::Open {
             from: from.clone(),
@@ -364,12 +344,7 @@ impl ChannelRunner {
         });
         // Time spent waiting for disk space does not count as silence of the input.
         self.quiet.heard(self.clock.now());
-        tracing::info!(
-            channel = %self.config.name,
-            mission = identified.mission.name(),
-            flow = flow.0,
-            "contact opened"
-        );
+        self.tell_opened(flow, identified.mission.name());
         warn_of_others(&self.config, &identified.also_fits);
         let to = self.shared.routing.names(&route);
         if to.is_empty() {
@@ -389,30 +364,29 @@ impl ChannelRunner {
     /// Saves a position, and waits for disk space as long as the station runs: from an earlier
     /// position, a file would be captured twice after a restart. Returns whether it is saved.
     fn remember(&self, position: &ChannelPosition) -> bool {
-        let held = format!("channel {} is paused", self.config.name);
-        let forgetful = format!("channel {} cannot save its position", self.config.name);
-        let StationShared { board, alarms, shutdown, .. } = &*self.shared;
+        let subject = self.subject();
+        let StationShared { alarms, shutdown, .. } = &*self.shared;
         loop {
             let outcome = self.memo.remember(position);
             match &outcome {
                 Err(error) if is_full(error) && !shutdown.is_requested() => {
-                    board.spool(StoreState::Full);
+                    self.shared.show_spool(StoreState::Full);
                     let reason =
                         format!("{error}; free space on the file system of the state folder");
-                    alarms.raise(&held, &reason);
+                    alarms.raise(AlarmKind::ChannelPaused, &subject, &reason);
                     shutdown.pause(RETRY);
                     continue;
                 }
                 Err(error) => {
                     let reason = format!("{error}; check the disk and the permissions");
-                    alarms.raise(&forgetful, &reason);
+                    alarms.raise(AlarmKind::PositionUnsaved, &subject, &reason);
                 }
                 Ok(()) => {
-                    alarms.clear(&forgetful);
+                    alarms.clear(AlarmKind::PositionUnsaved, &subject);
                 }
             }
-            if alarms.clear(&held) {
-                board.spool(StoreState::Ok);
+            if alarms.clear(AlarmKind::ChannelPaused, &subject) {
+                self.shared.show_spool(StoreState::Ok);
             }
             return outcome.is_ok();
         }
@@ -444,18 +418,15 @@ impl ChannelRunner {
 
     /// Raises the alarm that the downlink is not that of the configured mission.
     fn report_other_mission(&self, other: &Identification) {
-        let skyhaul_config::Channel { name, mission, .. } = &self.config;
-        let configured = mission.as_ref().map_or(String::new(), |mission| format!(" ({mission})"));
+        let configured = self.config.mission.as_ref();
+        let configured = configured.map_or(String::new(), |mission| format!(", not of {mission}"));
         let reason = format!(
-            "the downlink is that of mission {}{}; its frames are discarded; remove the channel's \
+            "the downlink is that of mission {}{}{configured}; its frames are discarded; remove the channel's \
             `mission`, or set it to this one",
             other.mission.name(),
             other.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value())),
         );
-        self.shared.alarms.raise(
-            &format!("channel {name} receives another mission than configured{configured}"),
-            &reason,
-        );
+        self.shared.alarms.raise(AlarmKind::OtherMission, self.subject(), &reason);
     }
 
     /// Closes the contact with what the capture still holds, and begins to look for another.
@@ -497,12 +468,7 @@ impl ChannelRunner {
         self.before.frames += shown.frames;
         self.before.corrected_symbols += shown.corrected_symbols;
         self.before.set_aside += shown.set_aside;
-        tracing::info!(
-            channel = %self.config.name,
-            flow = shown.flow,
-            frames = shown.frames,
-            "contact closed"
-        );
+        self.tell_closed(shown);
     }
 
     /// The station ends: a file's contact is resumed at the next start, a live one is closed.

@@ -9,6 +9,7 @@
 
 use super::appending::{Put, put, sync};
 use super::shared::StationShared;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_store::{DestinationId, FlowRoute, Seq, Settle, SpoolError};
 use skyhaul_units::{FlowId, Utc};
@@ -95,7 +96,7 @@ impl Continuations {
         if one.nth >= CONTINUED_MAX {
             let reason = "it finished the contact before its end again and again; it gets no more \
                           of it; update that centre";
-            shared.alarms.raise(&subject, reason);
+            shared.alarms.raise(AlarmKind::ContactContinued, &subject, reason);
             return Some(());
         }
         let route = FlowRoute { settle: Settle::All, to: vec![to] };
@@ -106,7 +107,7 @@ impl Continuations {
                     "it finished the contact before its end, and no other flow can be opened for \
                      the rest ({error}); free space on the disk of the node"
                 );
-                shared.alarms.raise(&subject, &reason);
+                shared.alarms.raise(AlarmKind::ContactContinued, &subject, &reason);
                 return Some(());
             }
         };
@@ -114,7 +115,7 @@ impl Continuations {
             "it finished the contact before its end; what it lacks, and what follows, goes there \
              as contact {new}; update that centre if this happens again"
         );
-        shared.alarms.raise(&subject, &reason);
+        shared.alarms.raise(AlarmKind::ContactContinued, &subject, &reason);
         sync(shared);
         let mut reader = shared.spool().queue().recall_reader(one.flow, Utc::from_micros(0));
         loop {
@@ -123,7 +124,11 @@ impl Continuations {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
                 Err(error) => {
-                    shared.alarms.raise("the spool cannot be read", &error.to_string());
+                    shared.alarms.raise(
+                        AlarmKind::SpoolUnreadable,
+                        "the spool",
+                        &error.to_string(),
+                    );
                     return Some(());
                 }
             };
@@ -163,7 +168,8 @@ impl Continuations {
             "its flow in the spool is closed, although it goes on; what follows goes to its \
              destinations as contact {new}"
         );
-        shared.alarms.raise(&format!("contact {flow}"), &reason);
+        let subject = format!("contact {flow}");
+        shared.alarms.raise(AlarmKind::ContactContinued, subject, &reason);
         self.of.entry(flow).or_default().push(Continuation { flow: new, nth: 0 });
         Ok(new)
     }
@@ -219,7 +225,13 @@ mod tests {
             let to = [known[0].id, known[1].id];
             let board = StationBoard::new("s".to_owned(), Vec::new(), Vec::new());
             let waker = Waker::new().unwrap();
-            let shared = Arc::new(StationShared::new(board, routing, spool, clock, waker));
+            let shared = Arc::new(StationShared::new(
+                board,
+                routing,
+                spool,
+                crate::alarms::Alarms::quiet(clock),
+                waker,
+            ));
             let (blocks, queue) = sync_channel(spooler::QUEUE);
             let of = shared.clone();
             let run = move || spooler::run(&of, &queue, clock);
@@ -290,7 +302,7 @@ mod tests {
         bench.append(flow, "4");
         bench.append(other, "y");
         bench.settle();
-        let told = bench.shared.alarms.sentences();
+        let told = bench.shared.alarms.conditions();
         assert!(told[0].contains("for a: it finished the contact before its end"), "{told:?}");
         bench.append(flow, "5");
         let open = |bench: &Bench| bench.shared.spool().queue().open_flows().len();
@@ -318,7 +330,7 @@ mod tests {
         bench.shared.early.note(flow, bench.to[0], Seq(1));
         bench.close(flow);
         assert_eq!(bench.kept(bench.to[0]).len(), 1);
-        assert_eq!(bench.shared.alarms.sentences(), Vec::<String>::new());
+        assert_eq!(bench.shared.alarms.conditions(), Vec::<String>::new());
         bench.end();
     }
 
@@ -335,7 +347,7 @@ mod tests {
             bench.append(flow, "+");
             bench.settle();
         }
-        let told = bench.shared.alarms.sentences();
+        let told = bench.shared.alarms.conditions();
         assert!(told[0].contains("again and again"), "{told:?}");
         let newest = bench.kept(a).values().last().unwrap().concat();
         assert_eq!(newest.len(), CONTINUED_MAX + 2, "{newest}");
@@ -356,7 +368,7 @@ mod tests {
             let kept: Vec<String> = bench.kept(to).into_values().map(|all| all.concat()).collect();
             assert_eq!(kept, ["0", "12"]);
         }
-        assert!(bench.shared.alarms.sentences()[0].contains("its flow in the spool is closed"));
+        assert!(bench.shared.alarms.conditions()[0].contains("its flow in the spool is closed"));
         bench.end();
     }
 }

@@ -19,6 +19,7 @@ use ledger::DropLedger;
 use listing::{DropPlace, Ground};
 use skyhaul_channels_io::ChannelService;
 use skyhaul_config::{AfterHandover, FolderEntry, FolderUse, StationConfig};
+use skyhaul_events::{AlarmKind, AlarmSubject};
 use skyhaul_files::RelPath;
 use skyhaul_files::drop_folder::{
     DropErrand, DropFolder, DroppedFile, HandedFile, LedgerLine, ReadOutcome,
@@ -57,15 +58,6 @@ enum Outlet {
 }
 
 /// The alarms of a folder, behind its name.
-const MISSING: &str = "cannot be listed";
-const UNREAD: &str = "has a file that cannot be read";
-const UNSENT: &str = "has a file that cannot be sent";
-const UNWRITTEN: &str = "cannot write its ledger";
-const SET_ASIDE: &str = "has files set aside";
-const NOT_MOVED: &str = "cannot set a file aside";
-const STAYING: &str = "cannot remove a file that was handed over";
-const FULL: &str = "takes no more files";
-const LACKING: &str = "does not get all files";
 /// The stop flag is checked this often.
 const LOOK: Duration = Duration::from_millis(200);
 /// Between two listings, at least, and at most while files wait to be whole.
@@ -175,7 +167,7 @@ impl FolderRunner {
                         self.hand_over();
                     }
                 }
-                Err(error) => self.fail(MISSING, &unlisted(&self.config, &error)),
+                Err(error) => self.fail(AlarmKind::FolderUnlisted, &unlisted(&self.config, &error)),
             }
             let took = self.clock.now().since(began);
             self.rest(took);
@@ -192,13 +184,13 @@ impl FolderRunner {
                 self.config.path.display()
             );
         }
-        self.shared.alarms.clear(&self.subject(MISSING));
+        self.shared.alarms.clear(AlarmKind::FolderUnlisted, self.subject());
         if self.folder.is_done() {
             self.calm();
-            self.shared.alarms.clear(&self.subject(NOT_MOVED));
+            self.shared.alarms.clear(AlarmKind::FolderUnmoved, self.subject());
         }
         if !aside::has_failed(self.place.path()) {
-            self.shared.alarms.clear(&self.subject(SET_ASIDE));
+            self.shared.alarms.clear(AlarmKind::FolderSetAside, self.subject());
         }
         if self.folder.is_full() {
             let reason = format!(
@@ -206,9 +198,9 @@ impl FolderRunner {
                 some, or write done = \"delete\" or \"move:DIR\"",
                 self.folder.remembered()
             );
-            self.shared.alarms.raise(&self.subject(FULL), &reason);
+            self.shared.alarms.raise(AlarmKind::FolderFull, self.subject(), &reason);
         } else {
-            self.shared.alarms.clear(&self.subject(FULL));
+            self.shared.alarms.clear(AlarmKind::FolderFull, self.subject());
         }
         if self.clock.now() >= self.hold_until {
             self.show_state();
@@ -222,8 +214,8 @@ impl FolderRunner {
 
     /// Clears the alarms about files that could not be handed over.
     fn calm(&self) {
-        self.shared.alarms.clear(&self.subject(UNREAD));
-        self.shared.alarms.clear(&self.subject(UNSENT));
+        self.shared.alarms.clear(AlarmKind::FolderUnread, self.subject());
+        self.shared.alarms.clear(AlarmKind::FolderUnsent, self.subject());
     }
 
     /// Runs the errands that are due.
@@ -293,7 +285,7 @@ impl FolderRunner {
                         self.note(vec![LedgerLine::Forgotten(name.clone())]);
                     }
                 }
-                Err(error) => self.fail(MISSING, &unlisted(&self.config, &error)),
+                Err(error) => self.fail(AlarmKind::FolderUnlisted, &unlisted(&self.config, &error)),
             }
         }
         self.folder.taken().next().is_none()
@@ -317,7 +309,8 @@ impl FolderRunner {
                 Outlet::Contacts(outlet) => {
                     // In this order: a position in one file must not be taken for one in another.
                     if let Err(error) = outlet.begin() {
-                        return self.fail(UNWRITTEN, &unwritten(&self.config, &error));
+                        return self
+                            .fail(AlarmKind::FolderUnwritten, &unwritten(&self.config, &error));
                     }
                     let name = handed.file.name.clone();
                     self.note(vec![LedgerLine::Taken(handed.clone())]);
@@ -348,7 +341,7 @@ impl FolderRunner {
             self.set_aside(&file.name, &format!("it cannot be read ({error}); {help}"));
         } else {
             let sentence = format!("{} cannot be read ({error}); it is tried again", file.name);
-            self.fail(UNREAD, &sentence);
+            self.fail(AlarmKind::FolderUnread, &sentence);
         }
     }
 
@@ -379,7 +372,10 @@ impl FolderRunner {
                 // so.
                 let is_there = self.place.look(name).is_ok_and(|found| found.is_some());
                 if *tries < TRIES || !is_there {
-                    return self.fail(UNREAD, &format!("{name}: {reason}; it is tried again"));
+                    return self.fail(
+                        AlarmKind::FolderUnread,
+                        &format!("{name}: {reason}; it is tried again"),
+                    );
                 }
                 self.tries.remove(&handed.file.name);
                 if abandon(&mut self.outlet, &handed.file.name) {
@@ -425,7 +421,7 @@ impl FolderRunner {
         }
         match first {
             Some(reason) => {
-                self.fail(UNSENT, &format!("{reason}; it is tried again"));
+                self.fail(AlarmKind::FolderUnsent, &format!("{reason}; it is tried again"));
                 self.hold_until = self.clock.now() + LONG;
             }
             None if is_lost => self.hold_until = self.clock.now() + OFTEN,
@@ -450,11 +446,11 @@ impl FolderRunner {
         match self.ledger.write(lines.clone(), &mut self.folder) {
             Ok(()) => {
                 lines.iter().for_each(|line| self.way.noted(line));
-                self.shared.alarms.clear(&self.subject(UNWRITTEN));
+                self.shared.alarms.clear(AlarmKind::FolderUnwritten, self.subject());
             }
             Err(error) => {
                 let reason = unwritten(&self.config, &error);
-                self.fail(UNWRITTEN, &reason);
+                self.fail(AlarmKind::FolderUnwritten, &reason);
             }
         }
     }
@@ -465,8 +461,8 @@ impl FolderRunner {
         match aside::set_aside(self.place.path(), name, reason, self.clock.utc()) {
             Ok(to) => {
                 let reason = format!("{name}: {reason}; it is now {}", to.display());
-                self.shared.alarms.clear(&self.subject(NOT_MOVED));
-                self.shared.alarms.raise(&self.subject(SET_ASIDE), &reason);
+                self.shared.alarms.clear(AlarmKind::FolderUnmoved, self.subject());
+                self.shared.alarms.raise(AlarmKind::FolderSetAside, self.subject(), &reason);
                 self.show(|status| status.set_aside += 1);
             }
             Err(error) => {
@@ -475,14 +471,14 @@ impl FolderRunner {
                     right to write there",
                     aside::FAILED
                 );
-                self.shared.alarms.raise(&self.subject(NOT_MOVED), &reason);
+                self.shared.alarms.raise(AlarmKind::FolderUnmoved, self.subject(), &reason);
             }
         }
     }
 
     /// Removes a file that was handed over, or moves it away. Returns the line for the ledger.
     fn leave(&mut self, file: &DroppedFile) -> Option<LedgerLine> {
-        let subject = self.subject(STAYING);
+        let subject = self.subject();
         let mut lacked = false;
         let gone = match self.place.look(&file.name) {
             Ok(Some(found)) if found.is_same_version(file) => {
@@ -506,7 +502,7 @@ impl FolderRunner {
         };
         match gone {
             Ok(()) => {
-                self.shared.alarms.clear(&subject);
+                self.shared.alarms.clear(AlarmKind::FolderStaying, &subject);
                 let lacking = self.way.left(file);
                 lacking.into_iter().filter(|_| lacked).for_each(|index| self.gave_way(index));
                 Some(LedgerLine::Forgotten(file.name.clone()))
@@ -519,7 +515,7 @@ impl FolderRunner {
                     _ => "give this user the right to write in the folder",
                 };
                 let reason = format!("{}: {error}; {help}", file.name);
-                self.shared.alarms.raise(&subject, &reason);
+                self.shared.alarms.raise(AlarmKind::FolderStaying, &subject, &reason);
                 self.folder.postpone_leaving(self.clock.now() + LONG);
                 None
             }
@@ -538,24 +534,25 @@ impl FolderRunner {
             "{files} files left the folder before it had them, because the file system is full; \
             restore the line, or make room there"
         );
-        let subject = format!("folder {} to {to} {LACKING}", self.config.name);
-        self.shared.alarms.raise(&subject, &reason);
+        let subject = format!("folder {} to {to}", self.config.name);
+        self.shared.alarms.raise(AlarmKind::FolderLacking, subject, &reason);
     }
 
     /// Raises an alarm of the folder, and pauses.
-    fn fail(&mut self, what: &str, sentence: &str) {
-        self.shared.alarms.raise(&self.subject(what), sentence);
+    fn fail(&mut self, kind: AlarmKind, sentence: &str) {
+        self.shared.alarms.raise(kind, self.subject(), sentence);
         self.hold_until = self.clock.now() + RETRY;
         self.show(|status| {
             (status.state, status.reason) = (FolderState::Failed, Some(sentence.to_owned()));
         });
     }
 
-    fn subject(&self, what: &str) -> String {
-        match &self.way.to {
-            Some(to) => format!("folder {} to {to} {what}", self.config.name),
-            None => format!("folder {} {what}", self.config.name),
-        }
+    fn subject(&self) -> AlarmSubject {
+        let name = match &self.way.to {
+            Some(to) => format!("folder {} to {to}", self.config.name),
+            None => format!("folder {}", self.config.name),
+        };
+        self.shared.behind(self.way.to.as_deref(), name)
     }
 
     fn show(&self, change: impl FnOnce(&mut FolderStatus)) {

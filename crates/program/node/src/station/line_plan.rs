@@ -86,5 +86,6 @@ pub fn contact_of(destination: &Destination) -> CentreContact {
         address: peer.addresses.iter().next().map(ToString::to_string).unwrap_or_default(),
         keys: CentreKeys::new(peer.fingerprints.iter()),
         rules: Arc::new(peer.rules()),
+        patience: destination.peer.patience(),
     }
 }

@@ -5,6 +5,7 @@ use super::shared::StationShared;
 use crate::status::{MirrorState, MirrorStatus};
 use skyhaul_channels_io::ChannelService;
 use skyhaul_config::{MirrorEntry, StationConfig};
+use skyhaul_events::{AlarmKind, AlarmSubject};
 use skyhaul_files_io::{
     Cancel, Changes, Counters, EntryOutcome, Event, TransferEnd, TransferReports, TransferTask,
     TreeWatch,
@@ -168,7 +169,7 @@ impl Mirror {
             worker.join().expect("no thread of a transfer panics")?;
             match failures {
                 (0, _) => {
-                    self.shared.alarms.clear(&self.name());
+                    self.shared.alarms.clear(AlarmKind::MirrorFailed, self.subject());
                     self.show(|status| {
                         (status.state, status.passes, status.reason) =
                             (MirrorState::Done, status.passes + 1, None);
@@ -248,10 +249,15 @@ impl Mirror {
     }
 
     fn failed(&self, sentence: &str) {
-        self.shared.alarms.raise(&self.name(), sentence);
+        self.shared.alarms.raise(AlarmKind::MirrorFailed, self.subject(), sentence);
         self.show(|status| {
             (status.state, status.reason) = (MirrorState::Failed, Some(sentence.to_owned()));
         });
+    }
+
+    /// The subject of its alarm.
+    fn subject(&self) -> AlarmSubject {
+        self.shared.behind(self.way.to.as_deref(), self.name())
     }
 
     fn name(&self) -> String {

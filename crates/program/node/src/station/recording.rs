@@ -6,6 +6,7 @@ use super::shared::StationShared;
 use crate::fault::Fault;
 use crate::services;
 use crate::status::RecordingStatus;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_store::Disk;
 use skyhaul_store::raw::{RawConfig, RawError, RawKind, RawRecorder, RawStamp};
@@ -203,21 +204,23 @@ impl Writer {
             // An empty flush succeeds on a full disk too: the alarm is cleared once more was
             // recorded.
             if self.recorder.stats().recorded > self.refused_at {
-                self.shared.alarms.clear(&self.alarm());
+                self.shared.alarms.clear(AlarmKind::NotRecorded, self.alarm());
             }
         }
         let dropped = self.backlog.dropped.load(Ordering::Relaxed);
-        let behind = format!("the disk is too slow to record channel {}", self.channel);
+        let behind = format!("part of channel {}", self.channel);
         if dropped > self.dropped {
             let bytes = ByteCount::new(dropped - self.dropped);
             self.recorder.count_dropped(bytes);
             self.dropped = dropped;
             self.calm_at = now + CALM;
-            self.shared
-                .alarms
-                .raise(&behind, "part of the input is not recorded; the capture continues");
+            self.shared.alarms.raise(
+                AlarmKind::NotRecorded,
+                &behind,
+                "the disk is too slow; the capture continues",
+            );
         } else if now >= self.calm_at {
-            self.shared.alarms.clear(&behind);
+            self.shared.alarms.clear(AlarmKind::NotRecorded, &behind);
         }
         self.show();
     }
@@ -234,11 +237,11 @@ impl Writer {
         } else {
             format!("{error}. The capture continues")
         };
-        self.shared.alarms.raise(&self.alarm(), &reason);
+        self.shared.alarms.raise(AlarmKind::NotRecorded, self.alarm(), &reason);
     }
 
     fn alarm(&self) -> String {
-        format!("channel {} is not recorded", self.channel)
+        format!("channel {}", self.channel)
     }
 
     fn show(&self) {
@@ -270,12 +273,18 @@ mod tests {
         let routing = crate::station::routing::to_one_centre(&mut spool);
         let channels = vec![ChannelStatus::default()];
         let board = StationBoard::new("s".to_owned(), channels, Vec::new());
-        Arc::new(StationShared::new(board, routing, spool, clock, waker))
+        Arc::new(StationShared::new(
+            board,
+            routing,
+            spool,
+            crate::alarms::Alarms::quiet(clock),
+            waker,
+        ))
     }
 
     fn shown(shared: &StationShared) -> (Option<RecordingStatus>, Vec<String>) {
         let status = shared.status();
-        (status.channels[0].recording, status.alarms)
+        (status.channels[0].recording, shared.alarms.conditions())
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod search;
 mod wanted;
 
 pub use questions::{DestinationAsk, Questions};
+use skyhaul_events::AlarmKind;
 
 use super::channel_context::ChannelContext;
 use super::contact::CapturedContact;
@@ -86,6 +87,8 @@ struct Completing {
 
 /// Stands for the channels of other stations, whose names are not this node's to trust; no channel
 /// has this name.
+/// The subject of the alarm about answers to questions for missing frames.
+const REQUESTED: &str = "requested frames";
 const PASSED_ON: &str = "";
 /// The stop flag and idle contacts are checked this often.
 const LOOK: Duration = Duration::from_millis(100);
@@ -240,7 +243,11 @@ impl RefillRunner {
         match self.look_in_recording(ask, recorded, wanted) {
             Ok(()) => None,
             Err(error) => {
-                self.context.shared.alarms.raise("a recording cannot be read", &error.to_string());
+                self.context.shared.alarms.raise(
+                    AlarmKind::RecordingUnreadable,
+                    "a recording",
+                    &error.to_string(),
+                );
                 Some(UnavailableReason::Refused)
             }
         }
@@ -268,10 +275,11 @@ impl RefillRunner {
                 Ok(Some(record)) => record,
                 Ok(None) => return true,
                 Err(error) => {
-                    self.context
-                        .shared
-                        .alarms
-                        .raise("the spool cannot be read", &error.to_string());
+                    self.context.shared.alarms.raise(
+                        AlarmKind::SpoolUnreadable,
+                        "the spool",
+                        &error.to_string(),
+                    );
                     return false;
                 }
             };
@@ -374,11 +382,11 @@ impl RefillRunner {
         let flow = match shared.open_flow(clock.utc(), &shared.routing.route_to(self.asking)) {
             Ok(flow) => flow,
             Err(error) => {
-                shared.alarms.raise("requested frames cannot be sent", &error.to_string());
+                shared.alarms.raise(AlarmKind::RefillUnsent, REQUESTED, &error.to_string());
                 return None;
             }
         };
-        shared.alarms.clear("requested frames cannot be sent");
+        shared.alarms.clear(AlarmKind::RefillUnsent, REQUESTED);
         let memo = Memo::of_refill(&self.state, &self.key(ask).channel, self.asking);
         if let Err(error) = memo.remember(&ChannelPosition::Open {
             from: vec![0],
@@ -386,7 +394,8 @@ impl RefillRunner {
             flow,
             open: open.clone(),
         }) {
-            shared.alarms.raise("a refill's state cannot be saved", &error.to_string());
+            let reason = error.to_string();
+            shared.alarms.raise(AlarmKind::RefillUnsaved, "a refill's state", &reason);
         }
         let mut contact = CapturedContact::new(flow, &open, mission, format, None).sent_as(REFILL);
         contact.record(clock.now(), &Record::Open(open.clone()));

@@ -8,6 +8,7 @@ use crate::centre::CentreShared;
 use crate::custody::{Relay, RelayError, RelayTask, StoredContact};
 use crate::fault::Fault;
 use skyhaul_config::ContactLabel;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, FlowId, Instant};
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ const IDLE: Duration = Duration::from_millis(250);
 const RETRY: Duration = Duration::from_millis(500);
 /// Blocks of one contact before the next has its turn.
 const TURN: usize = 32;
-const STUCK: &str = "contacts cannot be passed on, retrying";
+const STUCK: &str = "contacts";
 
 impl RelayRunner {
     /// Goes on where the node ended.
@@ -57,7 +58,11 @@ impl RelayRunner {
         let mut relay =
             Relay::open(disk, upstream.onward.own()).map_err(|error| fault(error.into()))?;
         for damage in relay.damaged() {
-            shared.alarms.raise("a record of a contact passed on is damaged", damage);
+            shared.alarms.raise(
+                AlarmKind::RelayRecordDamaged,
+                "a record of a contact passed on",
+                damage,
+            );
         }
         let resumed = relay.resume(&upstream.store(), &shared.spool());
         resumed.map_err(|error| fault(error.into()))?;
@@ -85,7 +90,7 @@ impl RelayRunner {
         let open = StoredContact::open_in(&self.upstream.store());
         self.again_at.retain(|contact, _| open.contains(contact));
         if let Err(error) = self.relay.keep_only(&open) {
-            self.shared.alarms.raise(STUCK, &error.to_string());
+            self.shared.alarms.raise(AlarmKind::RelayStuck, STUCK, &error.to_string());
         }
         let (mut all, now) = (Turn::Idle, self.clock.now());
         for contact in &open {
@@ -97,13 +102,13 @@ impl RelayRunner {
                 Ok(Turn::More) => all = Turn::More,
                 Ok(Turn::Ends) => return Turn::Ends,
                 Err(error) => {
-                    self.shared.alarms.raise(STUCK, &error);
+                    self.shared.alarms.raise(AlarmKind::RelayStuck, STUCK, &error);
                     self.again_at.insert(contact.clone(), now + RETRY);
                     continue;
                 }
             }
             if self.again_at.remove(contact).is_some() && self.again_at.is_empty() {
-                self.shared.alarms.clear(STUCK);
+                self.shared.alarms.clear(AlarmKind::RelayStuck, STUCK);
             }
         }
         all
@@ -121,9 +126,7 @@ impl RelayRunner {
                 RelayTask::Route(label) => self.route(contact, &label)?,
                 RelayTask::Refuse(reason) => {
                     let named = format!("flow {} of {}", contact.flow, contact.space);
-                    self.shared
-                        .alarms
-                        .raise(&format!("{named} is not passed on"), &reason.to_string());
+                    self.shared.alarms.raise(AlarmKind::ContactHeld, named, &reason.to_string());
                 }
                 RelayTask::Append { flow, payload } => {
                     let block = SpoolBlock { flow, payload };

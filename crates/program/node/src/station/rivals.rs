@@ -11,7 +11,7 @@ pub struct Rivals {
 }
 
 /// The subject of the alarm.
-pub const SHARED_KEY: &str = "another node uses this station's key";
+pub const SHARED_KEY: &str = "this station's key";
 /// The first pause after the centre preferred the other node.
 const FIRST: Duration = Duration::from_secs(5);
 /// The longest pause.

@@ -11,8 +11,10 @@ use crate::incoming::FilesAccount;
 use crate::orders::Orders;
 use crate::shutdown::Shutdown;
 use crate::status::{
-    BacklogStatus, FilesStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus, threads,
+    BacklogStatus, FilesStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus,
+    StoreState, threads,
 };
+use skyhaul_events::{AlarmSubject, EventKind};
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::{FlowRoute, Spool, SpoolError};
 use skyhaul_units::{FlowId, Instant, Utc};
@@ -54,12 +56,11 @@ impl StationShared {
         board: StationBoard,
         routing: Routing,
         spool: Spool,
-        clock: Clock,
+        alarms: Arc<Alarms>,
         waker: Waker,
     ) -> Self {
-        let alarms = Arc::new(Alarms::default());
         Self {
-            clock,
+            clock: alarms.clock(),
             spool: Mutex::new(spool),
             board,
             shutdown: Shutdown::new(waker, alarms.clone()),
@@ -78,6 +79,33 @@ impl StationShared {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Shows whether the spool takes data.
+    pub fn show_spool(&self, state: StoreState) {
+        let before = self.board.spool(state);
+        match (before, state) {
+            (StoreState::Ok, StoreState::Full | StoreState::Failed) => {
+                let sentence = "the spool takes no data: the inputs wait; see the alarms";
+                self.alarms.events().tell(EventKind::SpoolFull, "the spool", sentence);
+            }
+            (StoreState::Full | StoreState::Failed, StoreState::Ok) => {
+                let sentence = "the spool takes data again";
+                self.alarms.events().tell(EventKind::SpoolOk, "the spool", sentence);
+            }
+            _ => {}
+        }
+    }
+
+    /// The subject of an alarm about what goes to the destination `to`, or to the only one: while
+    /// that is silent, it is the cause.
+    pub fn behind(&self, to: Option<&str>, subject: String) -> AlarmSubject {
+        let subject = AlarmSubject::from(subject);
+        match (to, &self.routing.destinations()[..]) {
+            (Some(to), _) => subject.behind(to),
+            (None, [only]) => subject.behind(&only.name),
+            (None, _) => subject,
+        }
+    }
+
     /// The status of the station now.
     pub fn status(&self) -> StationStatus {
         let (depth, disk, backlogs) = {
@@ -94,7 +122,7 @@ impl StationShared {
             },
             threads: threads(),
             shortage: ShortageStatus::now(),
-            alarms: self.alarms.sentences(),
+            alarms: self.alarms.status(),
             ..StationStatus::default()
         };
         self.board.copy_to(&mut status);

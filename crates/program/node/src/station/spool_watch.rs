@@ -4,6 +4,7 @@
 use super::shared::StationShared;
 use crate::services;
 use crate::status::StoreState;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_store::{DamageFate, DestinationBacklog, GaveWay, GivesWay, SpoolPressure};
 use skyhaul_units::Duration;
@@ -28,7 +29,7 @@ pub fn look(shared: &StationShared, clock: Clock) -> bool {
         (spool.in_place(), spool.stats(), newest, spool.pressure(clock.utc()))
     };
     if let Err(error) = in_place {
-        shared.board.spool(StoreState::Failed);
+        shared.show_spool(StoreState::Failed);
         shared.shutdown.fail(services::gone(&error));
         return false;
     }
@@ -36,15 +37,17 @@ pub fn look(shared: &StationShared, clock: Clock) -> bool {
     if let Some(damage) = lost {
         let blocks = stats.missing;
         shared.alarms.raise(
-            "the spool is damaged",
+            AlarmKind::SpoolDamaged,
+            SPOOL,
             &format!("{damage}; {blocks} blocks are reported to the centre as lost"),
         );
     }
     if let Some(damage) = mended {
-        shared.alarms.raise("damage in the spool was repaired", &damage);
+        shared.alarms.raise(AlarmKind::SpoolMended, "damage in the spool", &damage);
     }
     if stats.state_mended > 0 {
-        shared.alarms.raise("the spool's state was damaged", services::STATE_MENDED);
+        let mended = services::STATE_MENDED;
+        shared.alarms.raise(AlarmKind::SpoolStateMended, "the spool's state", mended);
     }
     warn_of_pressure(shared, &pressure);
     if stats.gave_way > 0 {
@@ -56,9 +59,9 @@ pub fn look(shared: &StationShared, clock: Clock) -> bool {
 /// Raises an alarm before data gives way or the inputs have to wait.
 fn warn_of_pressure(shared: &StationShared, pressure: &SpoolPressure) {
     if pressure.is_near() {
-        shared.alarms.raise(NEARLY_FULL, &near_in_words(pressure));
+        shared.alarms.raise(AlarmKind::SpoolNearlyFull, SPOOL, &near_in_words(pressure));
     } else {
-        shared.alarms.clear(NEARLY_FULL);
+        shared.alarms.clear(AlarmKind::SpoolNearlyFull, SPOOL);
     }
 }
 
@@ -71,7 +74,11 @@ fn tell_what_gave_way(shared: &StationShared, pressure: &SpoolPressure) {
                 "{blocks} blocks left the spool before it had them, because the disk was full; it \
                 is told which, and closes the gaps as lost"
             );
-            shared.alarms.raise(&format!("data for {}", title(backlog)), &reason);
+            shared.alarms.raise(
+                AlarmKind::DataGaveWay,
+                format!("data for {}", title(backlog)),
+                &reason,
+            );
         }
     }
 }
@@ -98,7 +105,7 @@ fn title(backlog: &DestinationBacklog) -> &str {
     if backlog.name.is_empty() { "the centre" } else { &backlog.name }
 }
 
-const NEARLY_FULL: &str = "the spool is nearly full";
+const SPOOL: &str = "the spool";
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use crate::services;
 use crate::status::{StreamState, StreamStatus};
 use skyhaul_channels_io::{AppChannel, ChannelService};
 use skyhaul_config::{StationConfig, StreamEntry};
+use skyhaul_events::{AlarmKind, AlarmSubject};
 use skyhaul_net::Clock;
 use skyhaul_streams::Counters;
 use skyhaul_streams_io::{
@@ -116,7 +117,7 @@ impl Stream {
                     self.rest(PAUSE);
                 }
                 Err(Trouble::Failed(sentence)) => {
-                    self.shared.alarms.raise(&self.name(), &sentence);
+                    self.shared.alarms.raise(AlarmKind::StreamFailed, self.subject(), &sentence);
                     self.show(|status| {
                         (status.state, status.reason) = (StreamState::Failed, Some(sentence));
                     });
@@ -169,7 +170,7 @@ impl Stream {
     }
 
     fn ended(&self, summary: &StreamSummary) {
-        self.shared.alarms.clear(&self.name());
+        self.shared.alarms.clear(AlarmKind::StreamFailed, self.subject());
         self.show(|status| {
             (status.state, status.ended, status.reason) =
                 (StreamState::Ended, status.ended + 1, None);
@@ -177,6 +178,11 @@ impl Stream {
         });
         let (sent, missing) = (summary.counters.sent, summary.counters.missing());
         tracing::info!(sent, missing, "{} ended", self.name());
+    }
+
+    /// The subject of its alarm.
+    fn subject(&self) -> AlarmSubject {
+        self.shared.behind(None, self.name())
     }
 
     fn name(&self) -> String {

@@ -6,6 +6,7 @@ mod forecast;
 mod health;
 mod keys;
 mod orders;
+mod presence;
 mod standby;
 
 use super::lateness::{self, ForecastChange, LatenessWatch, WaitingData, in_words};
@@ -21,6 +22,7 @@ pub use keys::CentreKeys;
 pub use orders::{UplinkOrders, destination};
 use skyhaul_channels::{FIRST_GUEST, SessionEnd};
 use skyhaul_channels_io::{SessionPeer, Tenants};
+use skyhaul_events::AlarmKind;
 use skyhaul_forward_io::FarRules;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::{Clock, SessionManager};
@@ -45,6 +47,8 @@ pub struct CentreContact {
     pub keys: CentreKeys,
     /// What it may have this station do for applications.
     pub rules: Arc<FarRules>,
+    /// Without a session for so long it is silent; none where that is no alarm.
+    pub patience: Option<Duration>,
 }
 
 /// Keeps the session to one destination.
@@ -111,7 +115,7 @@ const UPDATE: Duration = Duration::from_millis(200);
 /// Between two forecasts.
 const FORECAST: Duration = Duration::from_millis(500);
 /// The subject of the alarm where the centre has data of another copy of this spool.
-const COPIED: &str = "this spool exists in two copies";
+const SPOOL: &str = "the spool";
 
 impl Uplink {
     /// An uplink of the station `name` to `centre`, not connected yet.
@@ -124,6 +128,9 @@ impl Uplink {
     ) -> Self {
         let UplinkParts { place, paths, feeder, line } = parts;
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
+        if let Some(patience) = centre.patience {
+            shared.alarms.expect(&centre.name, patience);
+        }
         let about = match shared.routing.count() {
             1 => String::new(),
             _ => format!(" (destination {})", centre.name),
@@ -267,6 +274,7 @@ impl Uplink {
         if self.status.reason.as_ref() != Some(&reason) {
             tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
         }
+        self.tell_down(&reason);
         PathHealth::of(self).forget();
         self.paths.ended(&reason);
         self.status.paths = self.paths.status(&[], self.clock);
@@ -317,7 +325,10 @@ impl Uplink {
             | Event::PathResized(_) => {
                 PathHealth::of(self).path_event(served.manager, &event);
             }
-            Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
+            Event::PathDown(path, reason) => {
+                self.tell_path_down(path, &reason.to_string());
+                self.paths.down(now, path, &reason.to_string());
+            }
             Event::Settled { id, .. } => self.feeder.settled(id),
             Event::Application { body } => match Talk::decode(&body) {
                 Ok(Talk::Ask(ask)) => self.shared.questions.ask(self.place, ask),
@@ -331,7 +342,7 @@ impl Uplink {
             },
             Event::Closed(CloseReason::Replaced(reason)) => {
                 self.connection.wait_until(self.rivals.replaced(now));
-                self.shared.alarms.raise(&self.subject(SHARED_KEY), &reason);
+                self.shared.alarms.raise(AlarmKind::KeyShared, self.subject(SHARED_KEY), &reason);
                 self.down(served.guests, Ending::Refused, reason);
             }
             Event::Closed(reason) => {
@@ -344,11 +355,6 @@ impl Uplink {
 
     fn session<'a>(&self, manager: &'a mut SessionManager) -> Option<&'a mut Session> {
         self.connection.id().and_then(|id| manager.session(id))
-    }
-
-    /// The subject of an alarm about this destination.
-    fn subject(&self, what: &str) -> String {
-        format!("{what}{}", self.about)
     }
 
     fn greeted(
@@ -381,7 +387,7 @@ impl Uplink {
             Ok(None) => {}
             Ok(Some(found)) => return self.renew_spool(served, &custody, found),
             Err(error) => {
-                self.end_with_alarm(served, "the spool cannot be read", &error.to_string());
+                self.end_with_alarm(served, AlarmKind::SpoolUnreadable, &error.to_string());
                 return UplinkNews::Nothing;
             }
         }
@@ -391,6 +397,7 @@ impl Uplink {
             standby.connected(&self.shared.spool(), now);
         }
         self.connection.id().into_iter().for_each(|id| served.guests.opened(id, name));
+        self.tell_open();
         self.status.state = LineState::Open;
         self.status.reason = None;
         self.status.connects += 1;
@@ -411,8 +418,7 @@ impl Uplink {
                 .map_err(|error| super::spool_fault(&error))
         });
         if let Err(error) = renewed {
-            let what = "the spool cannot get a new identity";
-            self.end_with_alarm(served, what, &error.to_string());
+            self.end_with_alarm(served, AlarmKind::SpoolUnrenewed, &error.to_string());
             return UplinkNews::Nothing;
         }
         let id = self.shared.spool().identity().map(|spool| spool.id.short()).unwrap_or_default();
@@ -421,14 +427,8 @@ impl Uplink {
             station continues as spool {id}, and \
              sends the waiting data under that identity"
         );
-        self.end_with_alarm(served, COPIED, &reason);
+        self.end_with_alarm(served, AlarmKind::SpoolCopied, &reason);
         UplinkNews::SpoolRenewed
-    }
-
-    /// Ends a session that must not continue, with an alarm; the centre is called again.
-    fn end_with_alarm(&mut self, served: &mut Served<'_>, what: &str, reason: &str) {
-        self.shared.alarms.raise(what, reason);
-        self.call_again(served, &format!("{what}: {reason}"));
     }
 
     /// Ends the session, if there is one, for a new one.
@@ -459,10 +459,10 @@ impl Uplink {
         match self.feeder.feed(read, session, now, taken) {
             Ok(()) => {}
             Err(FeedError::Spool(error)) => {
-                self.shared.alarms.raise("the spool cannot be read", &error.to_string());
+                self.shared.alarms.raise(AlarmKind::SpoolUnreadable, SPOOL, &error.to_string());
             }
             Err(error @ (FeedError::Session(_) | FeedError::Order { .. })) => {
-                self.shared.alarms.raise("the spool cannot be transmitted", &error.to_string());
+                self.shared.alarms.raise(AlarmKind::SpoolUnsendable, SPOOL, &error.to_string());
                 session.refuse(RefusalCause::Told, "the station's spool is out of order");
             }
         }
@@ -476,7 +476,7 @@ impl Uplink {
         }
         if self.feeder.is_feeding() && self.connection.is_settled(now) {
             // The session lasts: the other node has gone.
-            self.shared.alarms.clear(&self.subject(SHARED_KEY));
+            self.shared.alarms.clear(AlarmKind::KeyShared, self.subject(SHARED_KEY));
         }
         if let Some(id) = self.connection.id()
             && let Some(estimate) = manager.estimate(id)
@@ -645,6 +645,7 @@ mod tests {
                 [Identity::from_seed(&[2; 32]).expect("a key").fingerprint()].into_iter(),
             ),
             rules: Arc::default(),
+            patience: None,
         };
         let config = SpoolConfig {
             max_size: ByteCount::mib(8),
@@ -664,7 +665,13 @@ mod tests {
         .expect("a poller");
         let routing = routing::to_one_centre(&mut spool);
         let board = StationBoard::new("station".to_owned(), Vec::new(), Vec::new());
-        let shared = Arc::new(StationShared::new(board, routing, spool, clock, waker));
+        let shared = Arc::new(StationShared::new(
+            board,
+            routing,
+            spool,
+            crate::alarms::Alarms::quiet(clock),
+            waker,
+        ));
         let quic =
             EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
         let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");

@@ -6,6 +6,7 @@ use super::uplink::{Served, Uplink, UplinkNews, destination};
 use crate::fault::Fault;
 use crate::status::ForwardsStatus;
 use skyhaul_channels_io::Tenants;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::{AnyEndpoint, Service, SessionManager};
 use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_units::{Duration, Instant};
@@ -199,7 +200,8 @@ impl Service for Uplinks {
             self.free_at = now + FREE;
             let freed = self.plan.shared.spool().free(self.plan.clock.utc_of(now));
             if let Err(error) = freed {
-                self.plan.shared.alarms.raise("the spool cannot be freed", &error.to_string());
+                let alarms = &self.plan.shared.alarms;
+                alarms.raise(AlarmKind::SpoolUnfreed, "the spool", &error.to_string());
             }
         }
         [Some(self.free_at), Some(self.update_at), Some(guests_due), due]

@@ -16,6 +16,7 @@ use super::way::ContactWay;
 use crate::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::margin::LinkMargin;
+use skyhaul_events::AlarmStatus;
 use std::collections::BTreeMap;
 
 /// The latency of frames in each stage, in seconds.
@@ -59,7 +60,7 @@ pub struct StationStatus {
     #[serde(default)]
     pub shortage: ShortageStatus,
     /// What an operator must act on.
-    pub alarms: Vec<String>,
+    pub alarms: Vec<AlarmStatus>,
 }
 
 /// A destination of a node's contacts.
@@ -366,7 +367,7 @@ pub struct CentreStatus {
     #[serde(default)]
     pub socket_drops: Option<u64>,
     /// What an operator must act on.
-    pub alarms: Vec<String>,
+    pub alarms: Vec<AlarmStatus>,
 }
 
 /// A centre's products beside those of single contacts, and what is missing.

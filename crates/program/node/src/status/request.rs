@@ -1,13 +1,15 @@
 //! What may be asked of a running node over its local socket: one line of JSON each way.
 
 use super::{
-    ArchiveEviction, ArchivePage, ArchiveRequest, BackfillPage, BackfillRequest, CataloguePage,
-    DeliveryAction, DeliveryFilter, DeliveryPage, DeliveryReport, DestinationTrial, GapFilter,
-    GapReport, GapsAsked, NodeStatus, OutletStatus, ReprocessReport, ReprocessRequest,
+    ArchiveEviction, ArchivePage, ArchiveRequest, BackfillAction, BackfillPage, BackfillRequest,
+    CataloguePage, DeliveryAction, DeliveryFilter, DeliveryPage, DeliveryReport, DestinationTrial,
+    GapFilter, GapReport, GapsAsked, NodeStatus, OutletStatus, ReprocessReport, ReprocessRequest,
 };
 use crate::fault::{Fault, Responsible};
+use crate::journal::EventPage;
 use serde::{Deserialize, Serialize};
 use skyhaul_config::ConfigTime;
+use skyhaul_events::{AlarmKey, AlarmStatus};
 use skyhaul_units::{Probability, Rate};
 
 /// A question or an order. A client that sends nothing asks for the status.
@@ -69,6 +71,24 @@ pub enum StatusRequest {
         /// Which.
         order: ReprocessRequest,
     },
+    /// Events behind a number.
+    Events {
+        /// The number.
+        since: u64,
+        /// At most so many.
+        limit: usize,
+    },
+    /// The alarms that stand.
+    Alarms,
+    /// Note who works on an alarm.
+    AcknowledgeAlarm {
+        /// Which.
+        alarm: AlarmKey,
+        /// Who.
+        by: String,
+        /// What the person says about it.
+        note: String,
+    },
     /// Add a path; the keys are those of `[[path]]`, a name among them.
     AddPath {
         /// The keys.
@@ -86,6 +106,67 @@ pub enum StatusRequest {
         /// The forecast.
         hint: PathHint,
     },
+}
+
+impl StatusRequest {
+    /// Whether the node may be another one afterwards.
+    pub(crate) const fn is_order(&self) -> bool {
+        match self {
+            Self::Status
+            | Self::Gaps
+            | Self::Deliveries(_)
+            | Self::Delivery { .. }
+            | Self::Outlets
+            | Self::Items { .. }
+            | Self::Events { .. }
+            | Self::Alarms => false,
+            Self::AskGaps(_)
+            | Self::OrderDelivery { .. }
+            | Self::TryOutlet { .. }
+            | Self::KeepTrial { .. }
+            | Self::Backfill(_)
+            | Self::Archive { .. }
+            | Self::Reprocess { .. }
+            | Self::AddPath { .. }
+            | Self::RemovePath { .. }
+            | Self::AcknowledgeAlarm { .. }
+            | Self::HintPath { .. } => true,
+        }
+    }
+
+    /// In short, where it changes something.
+    pub fn order(&self) -> Option<String> {
+        Some(match self {
+            Self::AskGaps(_) => "request missing frames again".to_owned(),
+            Self::OrderDelivery { id, action } => format!("delivery {id}: {action:?}"),
+            Self::KeepTrial { name, .. } => format!("keep the trial of destination {name}"),
+            Self::Backfill(BackfillRequest {
+                subscription, action: BackfillAction::Begin, ..
+            }) => {
+                format!("deliver earlier products to subscription {subscription}")
+            }
+            Self::Archive { order: ArchiveRequest::Evict } => "remove what is due".to_owned(),
+            Self::Archive { order: ArchiveRequest::Hold { name, why } } => match why {
+                Some(why) => format!("hold product {name}: {why}"),
+                None => format!("release product {name}"),
+            },
+            Self::Archive { order: ArchiveRequest::Restored { .. } } => {
+                "take up a product that was restored".to_owned()
+            }
+            Self::Reprocess { order: ReprocessRequest::Order(action) } => {
+                format!("make products of {} again", action.mission)
+            }
+            Self::AcknowledgeAlarm { alarm, by, .. } => {
+                format!("acknowledge {} {} by {by}", alarm.kind, alarm.subject)
+            }
+            Self::AddPath { path } => {
+                format!("add path {}", path["name"].as_str().unwrap_or_default())
+            }
+            Self::RemovePath { name } => format!("remove path {name}"),
+            Self::HintPath { name, .. } => format!("forecast for path {name}"),
+            _ => return None,
+        })
+    }
 }
 
 /// A forecast for a path.
@@ -172,6 +253,10 @@ pub enum StatusReply {
     Archive(Box<ArchivePage>),
     /// To [`StatusRequest::Reprocess`].
     Reprocess(Box<ReprocessReport>),
+    /// To [`StatusRequest::Events`].
+    Events(Box<EventPage>),
+    /// To [`StatusRequest::Alarms`].
+    Alarms(Vec<AlarmStatus>),
     /// To an order.
     Answer(OrderResult),
 }

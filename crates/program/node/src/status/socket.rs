@@ -7,6 +7,8 @@ use super::{
     OutletStatus, ReprocessReport, ReprocessRequest, StatusReply, StatusRequest,
 };
 use crate::fault::Fault;
+use crate::journal::EventPage;
+use skyhaul_events::AlarmStatus;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -238,6 +240,23 @@ pub fn ask_archive<T: serde::de::DeserializeOwned>(
 /// No node answers there, or it has no such contacts.
 pub fn ask_reprocess(path: &Path, request: ReprocessRequest) -> Result<ReprocessReport, Fault> {
     of_centre(path, &StatusRequest::Reprocess { order: request })
+}
+
+/// Asks the node whose status socket is at `path` for events behind number `since`.
+///
+/// # Errors
+/// No node answers there, or its log cannot be read.
+pub fn ask_events(path: &Path, since: u64, limit: usize) -> Result<EventPage, Fault> {
+    of_centre(path, &StatusRequest::Events { since, limit })
+}
+
+/// Asks the node whose status socket is at `path` for its alarms.
+///
+/// # Errors
+/// No node answers there, or not in this version's form.
+pub fn ask_alarms(path: &Path) -> Result<Vec<AlarmStatus>, Fault> {
+    let text = exchange(path, &StatusRequest::Alarms, PATIENCE)?;
+    read(path, &text)
 }
 
 fn of_centre<T: serde::de::DeserializeOwned>(

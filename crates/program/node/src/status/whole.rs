@@ -3,6 +3,7 @@
 use super::blocks::BlocksStatus;
 use super::model::{CentreStatus, StationStatus};
 use super::serve::ServeStatus;
+use super::web::WebStatus;
 use serde::{Deserialize, Serialize};
 
 /// The status of a node: one part for what it sends, one for what it receives.
@@ -20,4 +21,7 @@ pub struct NodeStatus {
     /// What its server of products does; none without a `[serve]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serve: Option<ServeStatus>,
+    /// What its page does; none without a `[web]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebStatus>,
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// What would keep the node from working, each as a sentence and what to do.
 pub fn doubts(config: &NodeConfig) -> Vec<String> {
-    let NodeConfig { node, station, centre, blocks, serve } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web } = config;
     let far = station.iter().flat_map(|station| &station.destinations).map(|far| &far.peer);
     let (mut peers, mut folders) = (Vec::new(), Vec::new());
     if let Some(centre) = centre {
@@ -48,8 +48,17 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
         let file = file.display();
         format!("{file} cannot be read; help: correct [serve], or make the file")
     });
+    let shown = web.iter().flat_map(|web| {
+        let tls = web.tls().map(|pair| [pair.certificate, pair.key]);
+        tls.into_iter().flatten().chain(&web.accounts)
+    });
+    let shown = shown.filter(|file| std::fs::File::open(file).is_err());
+    let shown = shown.map(|file| {
+        let file = file.display();
+        format!("{file} cannot be read; help: correct [web], or make the file")
+    });
     let own = own.as_ref().err().cloned();
-    own.into_iter().chain(peers).chain(folders).chain(users).chain(served).collect()
+    own.into_iter().chain(peers).chain(folders).chain(users).chain(served).chain(shown).collect()
 }
 
 /// The fingerprint of the node's own key, or the reason why there is none.

@@ -1,5 +1,6 @@
 //! The demonstration's folder: keys, configurations, logs, state and products of both nodes.
 
+use super::page::DemoPage;
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_quic::{Fingerprint, Identity};
 use skyhaul_units::Rate;
@@ -19,6 +20,7 @@ pub struct Folder {
     customer_key: Fingerprint,
     /// Sockets have short paths: where the folder's own is too long, they are elsewhere.
     sockets: PathBuf,
+    page: DemoPage,
     /// Locked while the demonstration runs.
     _mark: File,
 }
@@ -29,7 +31,7 @@ impl Folder {
     ///
     /// # Errors
     /// The folder holds something else, another demonstration runs in it, or it cannot be written.
-    pub fn prepare(root: &Path) -> Result<Self, Failure> {
+    pub fn prepare(root: &Path, page: DemoPage) -> Result<Self, Failure> {
         let refused = |source| refused(root, source);
         fs::create_dir_all(root).map_err(refused)?;
         let root = root.canonicalize().map_err(refused)?;
@@ -62,7 +64,7 @@ impl Folder {
             fs::create_dir_all(sockets.join(name)).map_err(refused)?;
         }
         let _mark = mark;
-        Ok(Self { root, centre_key, backup_key, station_key, customer_key, sockets, _mark })
+        Ok(Self { root, centre_key, backup_key, station_key, customer_key, sockets, page, _mark })
     }
 
     /// The folder's path from the file system's root.
@@ -205,8 +207,9 @@ rate = \"{rate}\"
         let socket = socket.strip_prefix(&self.root).unwrap_or(&socket);
         format!(
             "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\nstatus_socket = \
-            {}\n",
-            toml::Value::from(show(socket))
+            {}\n{}",
+            toml::Value::from(show(socket)),
+            if name == CUSTOMER { "" } else { self.page.table() }
         )
     }
 
@@ -297,7 +300,7 @@ mod tests {
     fn a_node_accepts_both_configurations() {
         let parent = tempfile::tempdir().unwrap();
         for name in ["short".to_owned(), "long-".repeat(24)] {
-            let folder = Folder::prepare(&parent.path().join(name)).unwrap();
+            let folder = Folder::prepare(&parent.path().join(name), DemoPage::Shown).unwrap();
             folder.write_centre("").unwrap();
             folder.write_customer("127.0.0.1:4700".parse().unwrap()).unwrap();
             let node = load(&folder.root().join("customer.toml")).unwrap();
@@ -325,17 +328,17 @@ mod tests {
     fn only_the_folder_of_a_demonstration_is_reused() {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("demo");
-        let first = Folder::prepare(&root).unwrap();
-        let running = Folder::prepare(&root).unwrap_err().to_string();
+        let first = Folder::prepare(&root, DemoPage::Left).unwrap();
+        let running = Folder::prepare(&root, DemoPage::Left).unwrap_err().to_string();
         assert!(running.contains("another demonstration runs"), "{running}");
         fs::create_dir(first.products()).unwrap();
         fs::write(first.products().join("old.PDS"), "old").unwrap();
         drop(first);
-        let second = Folder::prepare(&root).unwrap();
+        let second = Folder::prepare(&root, DemoPage::Left).unwrap();
         assert!(!second.products().exists());
 
         fs::write(parent.path().join("thesis.txt"), "precious").unwrap();
-        let other = Folder::prepare(parent.path()).unwrap_err().to_string();
+        let other = Folder::prepare(parent.path(), DemoPage::Left).unwrap_err().to_string();
         assert!(other.contains("holds something else"), "{other}");
         assert!(parent.path().join("thesis.txt").exists());
     }

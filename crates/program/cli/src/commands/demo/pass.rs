@@ -6,6 +6,7 @@ use super::child::NodeProcess;
 use super::customers::{Customers, DeliveriesReport};
 use super::folder::{BACKUP, Folder};
 use super::line::{DemoLine, LineFacts};
+use super::page::{self, PageHold};
 use super::player::Player;
 use super::progress::{DemoProgress, DemoStatus, RateMeter, Work};
 use super::screen::Screen;
@@ -68,6 +69,8 @@ pub struct DemoSetting<'a> {
     pub interrupted: Arc<AtomicBool>,
     /// Who gets the products.
     pub customers: Customers,
+    /// What ends the nodes.
+    pub hold: PageHold,
 }
 
 /// The nodes and the lines between them. Dropped, they end in this order.
@@ -81,6 +84,7 @@ pub struct DemoNodes<'a> {
     line: DemoLine,
     backup: Backup<'a>,
     customers: Customers,
+    hold: PageHold,
     inputs: Vec<(String, SocketAddr)>,
 }
 
@@ -91,7 +95,7 @@ impl<'a> DemoNodes<'a> {
     /// # Errors
     /// One of them does not start, or the line does not open in time.
     pub fn set(setting: DemoSetting<'a>, inputs: usize) -> Result<Self, Failure> {
-        let DemoSetting { folder, plan, interrupted, mut customers } = setting;
+        let DemoSetting { folder, plan, interrupted, mut customers, hold } = setting;
         let clock = Clock::start();
         folder.write_centre(customers.tables())?;
         let mut centre = NodeProcess::start("centre", folder)?;
@@ -133,9 +137,23 @@ impl<'a> DemoNodes<'a> {
             line,
             backup,
             customers,
+            hold,
             inputs,
         };
         Ok(nodes)
+    }
+
+    /// Writes where browsers see the nodes.
+    ///
+    /// # Errors
+    /// Standard output takes no more.
+    pub fn write_pages(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        for name in ["centre", "station"] {
+            if let Some(address) = page::address(&self.folder.socket(name)) {
+                writeln!(out, "The {name} shows itself at {address}")?;
+            }
+        }
+        Ok(out.flush()?)
     }
 
     /// Plays `sources`, one to each input, until everything is on the centre's disk, or nothing
@@ -182,6 +200,10 @@ impl<'a> DemoNodes<'a> {
             }
             pause(LOOK);
         };
+        if self.hold == PageHold::Enter && is_complete {
+            screen.end();
+            page::wait_for_enter(&self.interrupted, out)?;
+        }
         let mut troubles = Vec::new();
         if !is_complete {
             let waited = deadline.since(begun);
@@ -347,7 +369,8 @@ fn what_waits(station: &StationStatus, centre: &CentreStatus) -> String {
     let open =
         station.contacts.iter().filter(|contact| contact.state == ContactState::Open).count();
     let done = centre.contacts.iter().filter(|contact| contact.state == ContactState::Done).count();
-    let alarms = [&station.alarms[..], &centre.alarms[..]].concat();
+    let alarms = station.alarms.iter().chain(&centre.alarms);
+    let alarms: Vec<&str> = alarms.map(|alarm| &alarm.sentence[..]).collect();
     format!(
         "{} blocks wait at the station, {open} of {} contacts are open there, {done} are done at \
         the centre{}{}",

@@ -98,6 +98,11 @@ impl Screen {
     ) -> Result<(), Failure> {
         self.show(Instant::FAR_FUTURE, progress, out)
     }
+
+    /// Ends the updating block: what is printed next stands below it.
+    pub fn end(&mut self) {
+        self.kind = Kind::Lines;
+    }
 }
 
 /// What the command prints.

@@ -3,7 +3,7 @@
 use super::megabytes;
 use skyhaul_node::status::{
     BlocksStatus, FilesStatus, ForwardsStatus, MirrorState, MirrorStatus, ServeStatus, StreamState,
-    StreamStatus, StreamsStatus,
+    StreamStatus, StreamsStatus, WebStatus,
 };
 use std::io::{self, Write};
 
@@ -176,4 +176,20 @@ pub fn write_sinks(streams: &[StreamsStatus], out: &mut dyn Write) -> io::Result
         )?;
     }
     Ok(())
+}
+
+/// The page of the node.
+pub fn write_web(web: &WebStatus, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "page at {}\n  {} connections, {} pages open; {} requests answered, {} refused, {} without \
+         a valid token; {} connections refused",
+        web.address,
+        web.connections,
+        web.streams,
+        web.answered,
+        web.refused,
+        web.unauthorized,
+        web.refused_connections
+    )
 }

@@ -12,6 +12,7 @@ mod staging;
 
 pub use board::AgainBoard;
 pub use orders::{answer, is_for_reprocessing};
+use skyhaul_events::AlarmKind;
 pub use staging::staging;
 
 use super::forms::{AssemblyJob, ProductTarget, Version, VersionPlan};
@@ -42,7 +43,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(900);
 /// The lowest priority of Linux.
 const NICE: i32 = 19;
-const FAILED: &str = "products cannot be made again, retrying";
+const FAILED: &str = "products";
 
 impl AgainThread {
     /// Makes products by `rules`, where an order has none of its own.
@@ -59,7 +60,7 @@ impl AgainThread {
             let next = self.shared.journal().next_again(self.shared.utc());
             let pause = match next {
                 Ok(None) => {
-                    self.shared.alarms.clear(FAILED);
+                    self.shared.alarms.clear(AlarmKind::RemakeFailed, FAILED);
                     LOOK
                 }
                 Ok(Some(job)) if self.is_first(&mut waited) => match self.make(&job) {
@@ -68,13 +69,13 @@ impl AgainThread {
                         Duration::ZERO
                     }
                     Err(reason) => {
-                        self.shared.alarms.raise(FAILED, &reason);
+                        self.shared.alarms.raise(AlarmKind::RemakeFailed, FAILED, &reason);
                         RETRY
                     }
                 },
                 Ok(Some(_)) => LOOK,
                 Err(error) => {
-                    self.shared.alarms.raise(FAILED, &error.to_string());
+                    self.shared.alarms.raise(AlarmKind::RemakeFailed, FAILED, &error.to_string());
                     RETRY
                 }
             };

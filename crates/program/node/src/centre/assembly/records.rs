@@ -7,6 +7,7 @@ use crate::centre::shared::CentreShared;
 use crate::rdr::MadeFile;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_config::ProductRules;
+use skyhaul_events::AlarmKind;
 use skyhaul_level0::naming::{FileNumber, ProductName};
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{Form, TimeWindow};
@@ -48,7 +49,7 @@ pub fn make(
     match rdr::of(material, &rules.products) {
         Ok(made) => {
             if !made.is_empty() {
-                shared.alarms.clear(NO_RECORDS);
+                shared.alarms.clear(AlarmKind::RecordsUnmade, NO_RECORDS);
             }
             Ok(made)
         }
@@ -56,7 +57,7 @@ pub fn make(
         Err(NotMade::ByHand(reason)) => {
             let by_hand =
                 format!("{}: {reason}; then make them with `skyhaul rdr make`", job.target.key());
-            shared.alarms.raise(NO_RECORDS, &by_hand);
+            shared.alarms.raise(AlarmKind::RecordsUnmade, NO_RECORDS, &by_hand);
             Ok(Vec::new())
         }
     }

@@ -112,8 +112,8 @@ impl DeliveryLedger {
     ///
     /// # Errors
     /// See [`CatalogueError`]: offer it again.
-    pub fn offer(&self, product: &Product, now: Utc) -> Result<(), CatalogueError> {
-        item_of(product, now).map_or(Ok(()), |item| self.add(item, now))
+    pub fn offer(&self, product: &Product, now: Utc) -> Result<bool, CatalogueError> {
+        item_of(product, now).map_or(Ok(false), |item| self.add(item, now))
     }
 
     /// Keeps the way of the last packet of a published product.
@@ -131,7 +131,7 @@ impl DeliveryLedger {
         lock(&self.reader).contact(name).ok().flatten()
     }
 
-    fn add(&self, item: Item, now: Utc) -> Result<(), CatalogueError> {
+    fn add(&self, item: Item, now: Utc) -> Result<bool, CatalogueError> {
         let outlets = self.outlets();
         let takes: Vec<&ProductSubscription> =
             outlets.subscriptions.iter().filter(|one| one.takes(&item)).collect();
@@ -144,7 +144,7 @@ impl DeliveryLedger {
         for subscription in takes.iter().filter(latest).filter(|_| form != ItemForm::Expedited) {
             self.supersede(subscription, published.item, now)?;
         }
-        Ok(())
+        Ok(published.is_new)
     }
 
     /// Offers items that were published before, in one transaction.

@@ -2,10 +2,11 @@
 
 use super::named::names;
 use super::read_notices::ReadNotice;
-use super::worker::{OutletWorker, refused};
+use super::worker::OutletWorker;
 use sha2::{Digest, Sha256};
 use skyhaul_catalogue_io::CatalogueReader;
 use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, Notice};
+use skyhaul_events::{AlarmKind, EventKind};
 use skyhaul_units::ByteCount;
 use std::sync::Arc;
 
@@ -87,8 +88,17 @@ impl OutletWorker {
         if let Some((row, _)) = step {
             let reason = row.delivery.reason.as_deref().unwrap_or("accepted");
             tracing::info!(destination = consumer, delivery = id, "{reason}");
+            let kind = match row.delivery.state {
+                DeliveryState::Refused => EventKind::DeliveryRefused,
+                _ => EventKind::DeliveryAccepted,
+            };
+            outlet.tell(kind, id, format!("delivery {id} to {consumer}: {reason}"));
             if row.delivery.state == DeliveryState::Refused {
-                outlet.shared.alarms.raise(&refused(consumer), &format!("delivery {id}: {reason}"));
+                outlet.shared.alarms.raise(
+                    AlarmKind::DeliveryRefused,
+                    consumer,
+                    &format!("delivery {id}: {reason}"),
+                );
             }
             ledger.look_again(consumer, id);
         }

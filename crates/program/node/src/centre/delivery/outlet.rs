@@ -5,6 +5,7 @@ use super::ledger::DeliveryLedger;
 use super::node_sink::NodeSink;
 use super::read_notices::ReadNotices;
 use crate::centre::shared::CentreShared;
+use crate::journal::EventNote;
 use crate::status::DestinationTrial;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow};
 use skyhaul_config::{
@@ -13,6 +14,7 @@ use skyhaul_config::{
 use skyhaul_dispatch::{
     DeliveryFailure, DeliveryState, DestinationQueue, FailureKind, QueuedDelivery,
 };
+use skyhaul_events::EventKind;
 use skyhaul_net::Clock;
 use skyhaul_remote::{RemoteAccess, RemoteSink};
 use skyhaul_units::{Duration, Instant, Rate, Utc};
@@ -76,6 +78,13 @@ impl Outlet {
     /// Its name.
     pub fn name(&self) -> &str {
         self.destination.name.as_str()
+    }
+
+    /// Notes what became of a delivery.
+    pub fn tell(&self, kind: EventKind, id: u64, sentence: String) {
+        let note = EventNote::new(kind, format!("delivery {id}"), sentence);
+        let note = note.with("delivery", id).with("destination", self.name());
+        self.shared.alarms.events().note(note);
     }
 
     /// The ledger.

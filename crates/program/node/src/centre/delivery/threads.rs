@@ -3,13 +3,15 @@
 
 use super::backfill::Backfill;
 use super::outlet::Outlet;
-use super::worker::{OutletWorker, alarm, not_delivered, refused};
+use super::worker::{OutletWorker, product_for, products_for};
+use crate::alarms::Alarms;
 use crate::centre::shared::CentreShared;
 use crate::services;
 use crate::status::BackfillAction;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryQuery, DeliveryRow};
 use skyhaul_config::{Name, ProductDestination, ProductOutlets, ProductSubscription};
 use skyhaul_dispatch::DeliveryState;
+use skyhaul_events::{AlarmKind, AlarmSubject};
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,11 +99,11 @@ impl DeliveryThreads {
             running.outlet.stop();
             let is_over = running.threads.iter().all(JoinHandle::is_finished);
             if is_over {
-                let of = name.as_str();
-                let subjects = [alarm(of), refused(of), not_delivered(of), late(name)];
-                for subject in subjects {
-                    alarms.clear(&subject);
-                }
+                let subject = products_for(&running.outlet.destination);
+                alarms.clear(AlarmKind::DeliveryFailed, &subject);
+                alarms.clear(AlarmKind::DeliveryLate, &subject);
+                alarms.clear(AlarmKind::DeliveryRefused, name.as_str());
+                alarms.clear(AlarmKind::DeliveryLost, product_for(name.as_str()));
             }
             !is_over
         });
@@ -176,10 +178,13 @@ impl DeliveryThreads {
         for destination in &outlets.destinations {
             let name = &destination.name;
             let of = name.as_str();
+            let settled = |kind, subject: AlarmSubject, states: &[DeliveryState]| {
+                clear_settled(&self.shared.alarms, kind, &subject, || any(reader, of, states))
+            };
             let not_there = [DeliveryState::Failed, DeliveryState::Refused];
-            clear_settled(&self.shared, reader, of, &not_delivered(of), &not_there)?;
+            settled(AlarmKind::DeliveryLost, product_for(of).into(), &not_there)?;
             let not_taken = [DeliveryState::Refused, DeliveryState::Unanswered];
-            clear_settled(&self.shared, reader, of, &refused(of), &not_taken)?;
+            settled(AlarmKind::DeliveryRefused, of.into(), &not_taken)?;
             let rows = reader.late_deliveries(name.as_str(), self.clock.utc(), LATE_MAX)?;
             let mut broken = None;
             for row in rows {
@@ -190,48 +195,54 @@ impl DeliveryThreads {
             }
             let Some(DeliveryRow { id, subscription, deadline: Some(deadline), .. }) = broken
             else {
-                self.shared.alarms.clear(&late(name));
+                self.shared.alarms.clear(AlarmKind::DeliveryLate, products_for(destination));
                 continue;
             };
             let reason = format!("delivery {id} for {subscription} was due at {deadline}");
-            self.shared.alarms.raise(&late(name), &reason);
+            let subject = products_for(destination);
+            self.shared.alarms.raise(AlarmKind::DeliveryLate, subject, &reason);
         }
         Ok(())
     }
 }
 
 /// Clears an alarm when a destination has no delivery in a state that it is about: each went again
-/// with success, or an operator gave it up.
+/// with success, or an operator gave it up. `any` looks for one.
 fn clear_settled(
-    shared: &CentreShared,
-    reader: &CatalogueReader,
-    destination: &str,
-    subject: &str,
-    states: &[DeliveryState],
+    alarms: &Alarms,
+    kind: AlarmKind,
+    subject: &AlarmSubject,
+    any: impl Fn() -> Result<Option<DeliveryRow>, CatalogueError>,
 ) -> Result<(), CatalogueError> {
-    let any = || -> Result<Option<DeliveryRow>, CatalogueError> {
-        for state in states {
-            let query = DeliveryQuery {
-                destination: Some(destination.to_owned()),
-                state: Some(*state),
-                limit: 1,
-                ..DeliveryQuery::default()
-            };
-            if let Some((row, _)) = reader.deliveries(&query)?.into_iter().next() {
-                return Ok(Some(row));
-            }
-        }
-        Ok(None)
-    };
     // One that came between the look and the end of the alarm raises it again.
     if any()?.is_none()
-        && shared.alarms.clear(subject)
+        && alarms.clear(kind, subject)
         && let Some(row) = any()?
     {
         let reason = row.delivery.reason.unwrap_or_default();
-        shared.alarms.raise(subject, &format!("delivery {}: {reason}", row.id));
+        alarms.raise(kind, subject, &format!("delivery {}: {reason}", row.id));
     }
     Ok(())
+}
+
+/// A delivery to a destination in one of these states.
+fn any(
+    reader: &CatalogueReader,
+    destination: &str,
+    states: &[DeliveryState],
+) -> Result<Option<DeliveryRow>, CatalogueError> {
+    for state in states {
+        let query = DeliveryQuery {
+            destination: Some(destination.to_owned()),
+            state: Some(*state),
+            limit: 1,
+            ..DeliveryQuery::default()
+        };
+        if let Some((row, _)) = reader.deliveries(&query)?.into_iter().next() {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether the promise of a late delivery's subscription is broken at its destination: others may
@@ -253,9 +264,4 @@ fn breaks_promise(
     };
     let is_there: Vec<bool> = to.iter().map(is_there).collect();
     Ok(subscription.entry.settle.promise().is_broken_by(place, &is_there))
-}
-
-/// The subject of the alarm about products that are late at a destination.
-fn late(destination: &Name) -> String {
-    format!("products are late at {destination}")
 }

@@ -5,11 +5,13 @@ use super::outlet::{Outlet, check_folder, spread};
 use super::product::stem_of;
 use skyhaul_catalogue::Item;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow, ItemRow};
+use skyhaul_config::ProductDestination;
 use skyhaul_config::{ProductSubscription, VersionsName};
 use skyhaul_dispatch::{
     DeliveredFile, DeliveryFailure, DeliveryInput, DeliveryOutput, DeliveryState, FailureKind,
     Proof,
 };
+use skyhaul_events::{AlarmKind, AlarmSubject, EventKind};
 use skyhaul_remote::RemoteSink;
 use skyhaul_units::Duration;
 use std::sync::Arc;
@@ -42,14 +44,15 @@ impl OutletWorker {
 
     /// Runs until the destination or the node is stopped.
     pub fn run(mut self) {
-        let (alarms, alarm) = (Arc::clone(&self.outlet.shared.alarms), alarm(self.outlet.name()));
+        let alarms = Arc::clone(&self.outlet.shared.alarms);
+        let subject = products_for(&self.outlet.destination);
         let mut reader = None;
         while !self.outlet.is_stopped() {
             let turned = self.turn(&mut reader);
             let has_more = turned == Ok(true);
             match turned.err().or_else(|| self.outlet.trouble()) {
-                Some(reason) => alarms.raise(&alarm, &reason),
-                None => _ = alarms.clear(&alarm),
+                Some(reason) => alarms.raise(AlarmKind::DeliveryFailed, &subject, &reason),
+                None => _ = alarms.clear(AlarmKind::DeliveryFailed, &subject),
             }
             if !has_more {
                 self.outlet.shared.shutdown.pause(LOOK);
@@ -141,7 +144,8 @@ impl OutletWorker {
             }
             DeliveryOutput::Alarm => {
                 let sentence = format!("delivery {id}: {reason}");
-                self.outlet.shared.alarms.raise(&refused(self.outlet.name()), &sentence);
+                let alarms = &self.outlet.shared.alarms;
+                alarms.raise(AlarmKind::DeliveryRefused, self.outlet.name(), &sentence);
             }
             DeliveryOutput::Quiet | DeliveryOutput::Unfitting => {}
         }
@@ -192,7 +196,10 @@ impl OutletWorker {
             return self.failed(id, failure);
         }
         ledger.step(id, DeliveryInput::Recorded, outlet.clock.utc())?;
-        tracing::info!(destination = outlet.name(), name = stem_of(&of.item), "delivered");
+        let (name, to) = (stem_of(&of.item), outlet.name());
+        tracing::info!(destination = to, name, "delivered");
+        let sentence = format!("delivery {id}: {name} is at {to}");
+        outlet.tell(EventKind::DeliveryHanded, id, sentence);
         Ok(None)
     }
 
@@ -205,8 +212,10 @@ impl OutletWorker {
         let step = self.outlet.ledger().step(id, input, self.outlet.clock.utc())?;
         let has_failed = step.is_some_and(|(row, _)| row.delivery.state == DeliveryState::Failed);
         if has_failed || !failure.kind.is_of_destination() {
-            let subject = not_delivered(self.outlet.name());
-            self.outlet.shared.alarms.raise(&subject, &failure.sentence);
+            let subject = product_for(self.outlet.name());
+            self.outlet.shared.alarms.raise(AlarmKind::DeliveryLost, subject, &failure.sentence);
+            let sentence = format!("delivery {id}: {}", failure.sentence);
+            self.outlet.tell(EventKind::DeliveryFailed, id, sentence);
         }
         Ok(Some(failure))
     }
@@ -224,19 +233,18 @@ impl OutletWorker {
     }
 }
 
-/// The subject of the alarm about a destination as a whole.
-pub fn alarm(destination: &str) -> String {
-    format!("products cannot be delivered to {destination}, retrying")
-}
-
 /// The subject of the alarm about products that do not get there: one for each destination, with
 /// the newest.
-pub fn not_delivered(destination: &str) -> String {
-    format!("a product is not delivered to {destination}")
+pub fn product_for(destination: &str) -> String {
+    format!("a product for {destination}")
 }
 
-/// The subject of the alarm about products that a consumer refuses or does not answer: one for each
-/// destination, with the newest; the list of deliveries has all.
-pub fn refused(destination: &str) -> String {
-    format!("{destination} refuses products")
+/// The subject of the alarms about a destination as a whole. While another node is silent, its
+/// deliveries wait because of that.
+pub fn products_for(destination: &ProductDestination) -> AlarmSubject {
+    let subject = AlarmSubject::from(format!("products for {}", destination.name));
+    match destination.node() {
+        Some(folder) => subject.behind(folder.node.as_str()),
+        None => subject,
+    }
 }

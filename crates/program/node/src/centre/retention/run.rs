@@ -8,21 +8,22 @@ use crate::centre::shared::CentreShared;
 use crate::status::ArchiveEviction;
 use skyhaul_catalogue::{Filter, RetentionClock, RetentionShare};
 use skyhaul_catalogue_io::{CatalogueReader, RetentionScope};
+use skyhaul_events::AlarmKind;
 use skyhaul_units::Duration;
 
 /// How long the alarm about contacts that were removed for room stays.
 const EARLY: Duration = Duration::from_secs(3_600);
 
-const CLOCK: &str = "products and contacts are not removed";
-const SHARE: &str = "more products are due than leave in a day";
-const FAILED: &str = "products or contacts cannot be removed, retrying";
-const STORE: &str = "the store removed contacts before their time";
+const CLOCK: &str = "products and contacts";
+const SHARE: &str = "more products";
+const FAILED: &str = "products or contacts";
+const STORE: &str = "the store";
 
 /// Looks, as it is time.
 pub fn look(shared: &CentreShared) {
     match run(shared, LookForm::Due) {
-        Ok(_) => _ = shared.alarms.clear(FAILED),
-        Err(error) => shared.alarms.raise(FAILED, &error.to_string()),
+        Ok(_) => _ = shared.alarms.clear(AlarmKind::RemovalFailed, FAILED),
+        Err(error) => shared.alarms.raise(AlarmKind::RemovalFailed, FAILED, &error.to_string()),
     }
     early(shared, &mut shared.deliveries().archive().work());
 }
@@ -59,6 +60,7 @@ pub fn run(shared: &CentreShared, form: LookForm) -> Result<ArchiveEviction, Rem
     if form == LookForm::Due {
         match beyond {
             Some((rule, left)) => shared.alarms.raise(
+                AlarmKind::RemovalBehind,
                 SHARE,
                 &format!(
                     "{left} more of [[retention]] table {rule} are due; check the table and the \
@@ -66,7 +68,7 @@ pub fn run(shared: &CentreShared, form: LookForm) -> Result<ArchiveEviction, Rem
                      them"
                 ),
             ),
-            None => _ = shared.alarms.clear(SHARE),
+            None => _ = shared.alarms.clear(AlarmKind::RemovalBehind, SHARE),
         }
     }
     Ok(look.found())
@@ -95,7 +97,7 @@ fn is_believed(
     let Err(jump) = looked else {
         if form != LookForm::Asked {
             shared.deliveries().catalogue().archive().looked(now)?;
-            shared.alarms.clear(CLOCK);
+            shared.alarms.clear(AlarmKind::RemovalHeld, CLOCK);
         }
         return Ok(true);
     };
@@ -104,7 +106,7 @@ fn is_believed(
          archive evict` removes what is due"
     );
     if form == LookForm::Due {
-        shared.alarms.raise(CLOCK, &reason);
+        shared.alarms.raise(AlarmKind::RemovalHeld, CLOCK, &reason);
     }
     found.stopped = Some(reason);
     // An operator sees what would leave.
@@ -129,8 +131,8 @@ fn early(shared: &CentreShared, work: &mut RetentionWork) {
                  [store], or shorten its retention",
                 last.station, last.flow, last.finished
             );
-            shared.alarms.raise(STORE, &reason);
+            shared.alarms.raise(AlarmKind::StoreEvicted, STORE, &reason);
         }
-        None => _ = shared.alarms.clear(STORE),
+        None => _ = shared.alarms.clear(AlarmKind::StoreEvicted, STORE),
     }
 }

@@ -1,6 +1,7 @@
 //! A channel whose spool is behind.
 
 use super::*;
+use crate::alarms::Alarms;
 use crate::station::board::StationBoard;
 use crate::station::routing;
 use crate::status::ChannelStatus;
@@ -41,7 +42,8 @@ fn a_live_input_is_read_while_the_spool_is_behind_and_nothing_is_lost() {
     let mut spool = Spool::open(disk.clone(), settings, clock.utc(), SpoolDraw([7; 24])).unwrap();
     let routing = routing::to_one_centre(&mut spool);
     let board = StationBoard::new("s".to_owned(), vec![ChannelStatus::default()], Vec::new());
-    let shared = Arc::new(StationShared::new(board, routing, spool, clock, Waker::new().unwrap()));
+    let (alarms, waker) = (Alarms::quiet(clock), Waker::new().unwrap());
+    let shared = Arc::new(StationShared::new(board, routing, spool, alarms, waker));
     let (blocks, queue) = sync_channel(2);
     let context = ChannelContext {
         shared: shared.clone(),

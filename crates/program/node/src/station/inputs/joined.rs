@@ -16,6 +16,7 @@ use skyhaul_ccsds::capture::{CaptureEvent, CaptureStats};
 use skyhaul_ccsds::identify::Identification;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::sync::SyncCounts;
+use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_records::Record;
 use skyhaul_records::payload::BlockHead;
@@ -165,7 +166,11 @@ impl JoinedInputs {
         entry.ended = Some(*end.as_ref().unwrap_or(&InputEnd::Failed));
         if let Err(error) = &end {
             let reason = format!("input failed ({error}); the other inputs continue");
-            self.shared.alarms.raise(self.entries[at].receiver.title(), &reason);
+            self.shared.alarms.raise(
+                AlarmKind::InputFailed,
+                self.entries[at].receiver.title(),
+                &reason,
+            );
         }
         if self.entries.iter().any(|entry| entry.ended.is_none()) {
             return Ok(InputRead::Data(0));
@@ -205,11 +210,15 @@ impl JoinedInputs {
                         "it receives {its}, the other inputs receive {of_contact}; its frames are \
                         excluded from this contact. Configure one channel for each downlink"
                     );
-                    self.shared.alarms.raise(&foreign(receiver), &reason);
+                    self.shared.alarms.raise(AlarmKind::OtherDownlink, receiver.title(), &reason);
                 }
             },
             CaptureEvent::Unidentified(reason) if receiver.has_heard() => {
-                self.shared.alarms.raise(receiver.title(), &reason.to_string());
+                self.shared.alarms.raise(
+                    AlarmKind::DownlinkUnknown,
+                    receiver.title(),
+                    &reason.to_string(),
+                );
             }
             CaptureEvent::Changed { at: position, stats } => {
                 let entry = &mut self.entries[at];
@@ -316,8 +325,8 @@ impl JoinedInputs {
         for (at, entry) in self.entries.iter_mut().enumerate() {
             let (account, foreign) = self.union.account(at);
             entry.end_contact(account, foreign);
-            self.shared.alarms.clear(&self::foreign(&entry.receiver));
-            self.shared.alarms.clear(&too_late(&entry.receiver));
+            self.shared.alarms.clear(AlarmKind::OtherDownlink, entry.receiver.title());
+            self.shared.alarms.clear(AlarmKind::InputLags, entry.receiver.title());
         }
         self.union = Union::new(self.entries.len(), self.window);
     }
@@ -370,7 +379,7 @@ impl JoinedInputs {
             are lost; raise select_window of channel {} above the lag",
             account.skew, account.late, self.channel
         );
-        self.shared.alarms.raise(&too_late(&entry.receiver), &reason);
+        self.shared.alarms.raise(AlarmKind::InputLags, entry.receiver.title(), &reason);
     }
 
     /// Shows each input.
@@ -391,12 +400,4 @@ impl JoinedInputs {
             };
         }
     }
-}
-
-fn foreign(receiver: &InputReceiver) -> String {
-    format!("{} receives another downlink", receiver.title())
-}
-
-fn too_late(receiver: &InputReceiver) -> String {
-    format!("{} lags too far behind", receiver.title())
 }

@@ -6,6 +6,7 @@ use super::plan_file::PlanFile;
 use crate::station::shared::StationShared;
 use crate::status::{FeedStatus, seconds};
 use skyhaul_config::LinePath;
+use skyhaul_events::AlarmKind;
 use skyhaul_hints::{FeedCounters, FeedHint, PathFeed};
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Instant};
@@ -63,8 +64,8 @@ impl PathWatch {
             self.shared.shutdown.pause(LOOK);
         }
         self.shared.outside.forget(&self.title);
-        self.shared.alarms.clear(&self.feed_subject());
-        self.shared.alarms.clear(&self.plan_subject());
+        self.shared.alarms.clear(AlarmKind::FeedStale, self.feed_subject());
+        self.shared.alarms.clear(AlarmKind::PlanFaulty, self.plan_subject());
     }
 
     fn feed_subject(&self) -> String {
@@ -105,9 +106,9 @@ impl PathWatch {
             let reason = format!(
                 "no line for more than {stale_after}{why}: what it said of the path has expired"
             );
-            self.shared.alarms.raise(&subject, &reason);
+            self.shared.alarms.raise(AlarmKind::FeedStale, &subject, &reason);
         } else if newest_at.is_some() {
-            self.shared.alarms.clear(&subject);
+            self.shared.alarms.clear(AlarmKind::FeedStale, &subject);
         }
         let utc = |at| self.clock.utc_of(at);
         let seen = |hint: FeedHint| SeenHint {
@@ -140,8 +141,8 @@ impl PathWatch {
             tracing::info!(path = self.title, "contact plan read: {} windows", plan.count());
         }
         match plan.fault(utc) {
-            Some(fault) => self.shared.alarms.raise(&subject, &fault),
-            None => drop(self.shared.alarms.clear(&subject)),
+            Some(fault) => self.shared.alarms.raise(AlarmKind::PlanFaulty, &subject, &fault),
+            None => _ = self.shared.alarms.clear(AlarmKind::PlanFaulty, &subject),
         }
         Some(plan.known(utc))
     }

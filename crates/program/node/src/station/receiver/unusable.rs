@@ -1,6 +1,7 @@
 //! The alarm of an input that brings what cannot be used.
 
 use crate::alarms::Alarms;
+use skyhaul_events::AlarmKind;
 use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;
 
@@ -19,13 +20,13 @@ const CALM: Duration = Duration::from_secs(10);
 impl UnusableInput {
     /// Of the input that messages name `title`.
     pub fn new(alarms: Arc<Alarms>, title: &str) -> Self {
-        Self { alarms, subject: format!("{title} receives unusable input"), clear_at: None }
+        Self { alarms, subject: title.to_owned(), clear_at: None }
     }
 
     /// Something was refused.
     pub fn refuse(&mut self, now: Instant, reason: &str) {
         if self.clear_at.is_none() {
-            self.alarms.raise(&self.subject, reason);
+            self.alarms.raise(AlarmKind::InputUnusable, &self.subject, reason);
         }
         self.clear_at = Some(now + CALM);
     }
@@ -34,7 +35,7 @@ impl UnusableInput {
     pub fn keep_time(&mut self, now: Instant) {
         if self.clear_at.is_some_and(|at| now >= at) {
             self.clear_at = None;
-            self.alarms.clear(&self.subject);
+            self.alarms.clear(AlarmKind::InputUnusable, &self.subject);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use skyhaul_config::ContactLabel;
+use skyhaul_events::AlarmKind;
 
 impl Uplink {
     /// Forecasts when each contact will be at the centre, and raises an alarm about those that will
@@ -52,22 +53,22 @@ impl Uplink {
 
     pub(super) fn report_forecast(&self, flow: FlowId, change: ForecastChange) {
         let contact = format!("contact {} of {}", flow.0, self.label(flow).channel);
-        let contact = self.subject(&contact);
+        let subject = self.subject_behind(&contact);
         match change {
             ForecastChange::Late(late) => {
                 let reason =
                     format!("at the present rate it will miss its deadline by {}", in_words(late));
-                self.shared.alarms.raise(&contact, &reason);
+                self.shared.alarms.raise(AlarmKind::ContactLate, subject, &reason);
             }
             ForecastChange::OnTime(spare) => {
-                self.shared.alarms.clear(&contact);
+                self.shared.alarms.clear(AlarmKind::ContactLate, &subject);
                 tracing::info!(
                     "{contact}: back on schedule, {} before its deadline",
                     in_words(spare)
                 );
             }
             ForecastChange::Over => {
-                self.shared.alarms.clear(&contact);
+                self.shared.alarms.clear(AlarmKind::ContactLate, &subject);
             }
         }
     }

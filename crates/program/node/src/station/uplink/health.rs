@@ -2,7 +2,9 @@
 //! the line.
 
 use super::Uplink;
+use crate::journal::EventNote;
 use crate::station::paths::SmallerPacket;
+use skyhaul_events::{AlarmKind, EventKind};
 use skyhaul_net::SessionManager;
 use skyhaul_transport::{Event, PathId, PathState, PathStatus};
 
@@ -32,6 +34,7 @@ impl<'a> PathHealth<'a> {
         let session = self.uplink.connection.id().and_then(|id| manager.session(id));
         let status = session.and_then(|session| session.paths().iter().find(|(id, _)| *id == path));
         let Some((_, status)) = status else { return };
+        self.tell(path, event);
         match event {
             Event::PathUp(_) => {
                 self.share(manager, path);
@@ -40,14 +43,27 @@ impl<'a> PathHealth<'a> {
             }
             Event::PathStalled(_) => self.path_stalled(path, &status),
             Event::PathBack(_) => {
-                let about = self.uplink.subject(&about(self.uplink.paths.title(path)));
-                if !self.uplink.shared.alarms.clear(&about) {
+                let about = self.uplink.subject_behind(&about(self.uplink.paths.title(path)));
+                if !self.uplink.shared.alarms.clear(AlarmKind::PathBlackHole, &about) {
                     tracing::info!(path = self.uplink.paths.title(path), "path answers again");
                 }
             }
             _ => self.path_resized(path, status.payload),
         }
         self.uplink.timers.update_at = skyhaul_units::Instant::ZERO;
+    }
+
+    /// Notes what happened to a path.
+    fn tell(&self, path: PathId, event: &Event) {
+        let (kind, what) = match event {
+            Event::PathUp(_) => (EventKind::PathUp, "carries data"),
+            Event::PathStalled(_) => (EventKind::PathStalled, "does not answer"),
+            Event::PathBack(_) => (EventKind::PathBack, "answers again"),
+            _ => return,
+        };
+        let (title, peer) = (self.uplink.paths.title(path), &self.uplink.centre.name);
+        let note = EventNote::new(kind, about(title), format!("path {title} to {peer} {what}"));
+        self.uplink.shared.alarms.events().note(note.with("peer", peer.clone()));
     }
 
     /// A path that came up, or has another rate by a forecast, counts for the line that the
@@ -74,7 +90,8 @@ impl<'a> PathHealth<'a> {
             PathState::BlackHole => {
                 let reason = "only short packets arrive; no larger size works; \
                               ask the line's operator for packets of 1280 bytes";
-                self.uplink.shared.alarms.raise(&self.uplink.subject(&about(title)), reason);
+                let subject = self.uplink.subject_behind(&about(title));
+                self.uplink.shared.alarms.raise(AlarmKind::PathBlackHole, subject, reason);
             }
             PathState::Silent => tracing::warn!(
                 path = title,
@@ -89,28 +106,26 @@ impl<'a> PathHealth<'a> {
     }
 
     fn path_resized(&self, path: PathId, payload: usize) {
-        let about =
-            self.uplink.subject(&format!("packets on path {}", self.uplink.paths.title(path)));
+        let packets = packets(self.uplink.paths.title(path));
+        let (about, alarms) = (self.uplink.subject_behind(&packets), &self.uplink.shared.alarms);
         match self.uplink.paths.smaller_packet(path, payload) {
             Some(SmallerPacket { size, configured }) => {
                 let reason = format!(
                     "packets of {configured} bytes are lost; {size} bytes are sent instead. \
                      Write `mtu = \"{size} B\"` under [line] if this is permanent"
                 );
-                self.uplink.shared.alarms.raise(&about, &reason);
+                alarms.raise(AlarmKind::PathShortened, &about, &reason);
             }
-            None => drop(self.uplink.shared.alarms.clear(&about)),
+            None => _ = alarms.clear(AlarmKind::PathShortened, &about),
         }
     }
 
     /// Clears the alarms of paths: the session has ended, and the next one judges its paths itself.
     pub(super) fn forget(&self) {
         for title in self.uplink.paths.titles() {
-            self.uplink.shared.alarms.clear(&self.uplink.subject(&about(title)));
-            self.uplink
-                .shared
-                .alarms
-                .clear(&self.uplink.subject(&format!("packets on path {title}")));
+            let alarms = &self.uplink.shared.alarms;
+            alarms.clear(AlarmKind::PathBlackHole, self.uplink.subject(&about(title)));
+            alarms.clear(AlarmKind::PathShortened, self.uplink.subject(&packets(title)));
         }
     }
 
@@ -127,6 +142,11 @@ impl<'a> PathHealth<'a> {
             && used.iter().any(|(_, status)| is_dead(status.state));
         self.uplink.status.reason = silent.then(|| SILENT.to_owned());
     }
+}
+
+/// The subject of the alarm about a path that delivers only short packets.
+fn packets(title: &str) -> String {
+    format!("packets on path {title}")
 }
 
 /// The subject of the alarm about a path that delivers nothing.

@@ -10,6 +10,7 @@ use crate::station::early::EarlyFinishes;
 use crate::station::rivals::SHARED_KEY;
 use crate::station::shared::StationShared;
 use skyhaul_config::{LinePath, LineSharing};
+use skyhaul_events::AlarmKind;
 use skyhaul_net::{AnyEndpoint, SessionManager};
 use skyhaul_sessions::SocketId;
 use skyhaul_transport::{LineShare, PathId, Resume};
@@ -153,12 +154,11 @@ impl<'a> UplinkOrders<'a> {
         let over = self.uplink.lateness.update(now, &[]);
         over.into_iter().for_each(|(flow, change)| self.uplink.report_forecast(flow, change));
         self.uplink.down(served.guests, Ending::Lost, reason.to_owned());
-        let data = format!("data for {}", self.uplink.centre.name);
-        for subject in
-            [self.uplink.subject(SHARED_KEY), self.uplink.subject(super::standby::CANNOT), data]
-        {
-            self.uplink.shared.alarms.clear(&subject);
-        }
+        let (alarms, name) = (&self.uplink.shared.alarms, &self.uplink.centre.name);
+        alarms.clear(AlarmKind::KeyShared, self.uplink.subject(SHARED_KEY));
+        alarms.clear(AlarmKind::StandbyFailed, self.uplink.subject(super::standby::CANNOT));
+        alarms.clear(AlarmKind::DataGaveWay, format!("data for {name}"));
+        alarms.forget(name);
     }
 }
 

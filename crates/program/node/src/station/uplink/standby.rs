@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::status::{StandbyStatus, StandbyWord};
+use skyhaul_events::AlarmKind;
 use skyhaul_level0::standby::StandbyState;
 
 /// The subject of the alarm where a standby cannot stand by.
-pub(super) const CANNOT: &str = "this node cannot stand by";
+pub(super) const CANNOT: &str = "this node";
 
 /// An uplink of a station that stands by for another one.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl<'a> StandbyUplink<'a> {
         let Some(standby) = feeder.standby() else { return };
         let before = standby.gate().state();
         if let Err(error) = standby.read_ahead(|reader| shared.spool().queue_mut().read(reader)) {
-            shared.alarms.raise("the spool cannot be read", &error.to_string());
+            shared.alarms.raise(AlarmKind::SpoolUnreadable, "the spool", &error.to_string());
         }
         if let Some(question) = standby.question(utc)
             && let Some(session) = connection.id().and_then(|id| manager.session(id))
@@ -62,17 +63,17 @@ impl<'a> StandbyUplink<'a> {
                     "{centre} does not say what it has from {of}; everything is sent; install the \
                      same release there"
                 );
-                return alarms.raise(&subject, &reason);
+                return alarms.raise(AlarmKind::StandbyFailed, &subject, &reason);
             }
             StandbyState::Unknown => {
                 let reason = format!(
                     "{centre} knows no node {of}, which `standby_of` names; everything is sent; \
                      correct the name, or add the [[peer]] there"
                 );
-                return alarms.raise(&subject, &reason);
+                return alarms.raise(AlarmKind::StandbyFailed, &subject, &reason);
             }
         }
-        alarms.clear(&subject);
+        alarms.clear(AlarmKind::StandbyFailed, &subject);
     }
 
     /// What status shows.

@@ -18,6 +18,7 @@ pub struct ClientProgress {
 }
 
 impl ClientProgress {
+    /// Something moves now.
     pub fn new(clock: Clock) -> Arc<Self> {
         let at = AtomicU64::new(clock.now().as_nanos());
         Arc::new(Self { clock, at, answers: AtomicU32::new(0) })
@@ -61,6 +62,7 @@ pub struct WatchedStream<S> {
 }
 
 impl<S> WatchedStream<S> {
+    /// A connection whose writes `progress` notes.
     pub const fn new(stream: S, progress: Arc<ClientProgress>) -> Self {
         Self { stream, progress }
     }

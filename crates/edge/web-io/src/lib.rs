@@ -1,0 +1,18 @@
+//! The page of a node on its socket: connections, tokens, the stream of looks.
+//!
+//! [`WebServer`] has one thread for all connections. It answers from the newest look that it was
+//! given ([`WebServer::show`]) and from nothing else: it takes no lock of the node, reads no disk
+//! and asks no peer, so that clients, however many, cost the data threads nothing but processor
+//! time.
+
+mod body;
+mod connection;
+mod server;
+mod shared;
+mod stream;
+
+pub use server::{CONNECTIONS_MAX, WebCounters, WebFault, WebFiles, WebServer, WebSetup};
+pub use shared::{STREAMS_MAX, WebLook};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! The server: its thread, its limits, what its connections share.
+
+use crate::connection;
+use crate::shared::{WebLook, WebShared};
+use skyhaul_http_io::{HttpThread, HttpThreadSetup, acceptor};
+use skyhaul_net::Clock;
+use skyhaul_serve::{Accounts, Gate, GateLimits};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_rustls::TlsAcceptor;
+
+/// Connections at a time.
+pub const CONNECTIONS_MAX: u32 = 256;
+/// Of them from one address: a wall of screens, a scraper and a person behind one proxy.
+const PER_ADDRESS_MAX: u32 = 128;
+
+/// What a server is made of.
+pub struct WebSetup {
+    /// Where it listens.
+    pub bind: SocketAddr,
+    /// The names of the host, beside its addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// The first look.
+    pub look: WebLook,
+    /// The clock of the node.
+    pub clock: Clock,
+}
+
+/// The texts of the files that a server is configured with.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct WebFiles {
+    /// The certificate with those that lead to it (PEM), and its private key; none is no TLS.
+    pub tls: Option<(String, String)>,
+    /// The accounts file; without it everybody who reaches the server may look.
+    pub accounts: Option<String>,
+}
+
+impl core::fmt::Debug for WebFiles {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("WebFiles(…)")
+    }
+}
+
+/// Why a server does not start, or does not take other files.
+#[derive(Debug, thiserror::Error)]
+pub enum WebFault {
+    /// The socket cannot be used.
+    #[error("the TCP port of [web] cannot be used ({0})")]
+    Socket(io::Error),
+    /// The thread cannot be started.
+    #[error("cannot start a thread ({0})")]
+    Thread(io::Error),
+    /// Certificate or key.
+    #[error("TLS of [web] cannot be used: {0}")]
+    Tls(String),
+    /// The accounts.
+    #[error("the accounts file of [web] cannot be used: {0}")]
+    Accounts(String),
+}
+
+/// What has happened since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WebCounters {
+    /// Connections now.
+    pub connections: u32,
+    /// Streams of looks now.
+    pub streams: u32,
+    /// Requests that were answered with a success.
+    pub answered: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Requests without a valid token.
+    pub unauthorized: u64,
+    /// Connections that were closed at once, because there were too many.
+    pub refused_connections: u64,
+}
+
+/// A server that runs until it is dropped.
+pub struct WebServer {
+    shared: Arc<WebShared>,
+    address: SocketAddr,
+    files: Mutex<WebFiles>,
+    _thread: HttpThread,
+}
+
+impl WebServer {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// See [`WebFault`].
+    pub fn start(setup: WebSetup, files: &WebFiles) -> Result<Self, WebFault> {
+        let read = ReadFiles::of(files)?;
+        let listener = TcpListener::bind(setup.bind).map_err(WebFault::Socket)?;
+        let address = listener.local_addr().map_err(WebFault::Socket)?;
+        let limits = GateLimits { connections: CONNECTIONS_MAX, per_address: PER_ADDRESS_MAX };
+        let gate = Gate::new(limits, read.accounts);
+        let shared = Arc::new(WebShared::new(setup.look, setup.hosts, setup.clock, gate));
+        shared.set_tls(read.tls);
+        let of = shared.clone();
+        let threads = HttpThreadSetup { name: "web", readers: "web-read", readers_max: 1 };
+        let thread = HttpThread::start(threads, listener, move |stream, peer| {
+            // Bound before the next line: the lock is not held while the connection is served.
+            let admitted = of.gate().connect(peer);
+            admitted.is_ok().then(|| connection::serve(of.clone(), stream, peer))
+        });
+        let _thread = thread.map_err(WebFault::Thread)?;
+        Ok(Self { shared, address, files: Mutex::new(files.clone()), _thread })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether it has TLS.
+    pub fn has_tls(&self) -> bool {
+        self.shared.tls().is_some()
+    }
+
+    /// Answers from this look from now on, and sends it to those who watch.
+    pub fn show(&self, look: WebLook) {
+        self.shared.show(look);
+    }
+
+    /// Whether a server could run with these files.
+    ///
+    /// # Errors
+    /// See [`WebFault`].
+    pub fn check(files: &WebFiles) -> Result<(), WebFault> {
+        ReadFiles::of(files).map(drop)
+    }
+
+    /// Takes other files; connections that are open keep their certificate. Returns what has
+    /// changed, for the log.
+    ///
+    /// # Errors
+    /// See [`WebFault`]: nothing has changed.
+    pub fn adopt(&self, files: &WebFiles) -> Result<Vec<&'static str>, WebFault> {
+        let ReadFiles { tls, accounts } = ReadFiles::of(files)?;
+        let mut before = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changes = Vec::new();
+        if before.tls != files.tls {
+            self.shared.set_tls(tls);
+            changes.push("the certificate of [web] changed");
+        }
+        if before.accounts != files.accounts {
+            let now = self.shared.clock.now();
+            self.shared.gate().adopt(accounts, now);
+            changes.push("the accounts of [web] changed");
+        }
+        before.clone_from(files);
+        Ok(changes)
+    }
+
+    /// What has happened since the start.
+    pub fn counters(&self) -> WebCounters {
+        let gate = self.shared.gate().counters();
+        let [answered, refused] = self.shared.counts();
+        WebCounters {
+            connections: gate.connections,
+            streams: self.shared.streams.load(Ordering::Relaxed),
+            answered,
+            refused,
+            unauthorized: gate.unauthorized,
+            refused_connections: gate.refused_connections,
+        }
+    }
+}
+
+impl core::fmt::Debug for WebServer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("WebServer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Files that were read.
+struct ReadFiles {
+    tls: Option<TlsAcceptor>,
+    accounts: Option<Accounts>,
+}
+
+impl ReadFiles {
+    fn of(files: &WebFiles) -> Result<Self, WebFault> {
+        let pair = files.tls.as_ref();
+        let tls = pair.map(|(certificate, key)| acceptor(certificate, key)).transpose();
+        let accounts = files.accounts.as_deref().map(Accounts::parse).transpose();
+        Ok(Self {
+            tls: tls.map_err(WebFault::Tls)?,
+            accounts: accounts.map_err(|error| WebFault::Accounts(error.to_string()))?,
+        })
+    }
+}

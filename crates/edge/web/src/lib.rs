@@ -1,0 +1,28 @@
+//! The page of a node, its metrics and its JSON interface: requests to answers. No IO.
+//!
+//! [`web_answer`] reads a request that was admitted and asks a [`WebSource`], which is one look at
+//! a node: it never changes while it is asked. The answer is bytes, or the stream of looks, which
+//! the caller sends on. [`exposition`] writes metrics in the two text forms that Prometheus reads.
+//! The files of the page are in the program; nothing that they show comes from another host.
+//!
+//! ```
+//! use skyhaul_web::{ExpositionForm, MetricFamily, exposition};
+//! let families = [MetricFamily::gauge("spool_bytes", "Bytes in the spool.").value(7.0)];
+//! let text = exposition(&families, ExpositionForm::Classic);
+//! assert!(text.ends_with("# TYPE skyhaul_spool_bytes gauge\nskyhaul_spool_bytes 7\n"));
+//! ```
+
+mod assets;
+mod exposition;
+mod listing;
+mod router;
+mod source;
+
+pub use assets::{PAGE_FILES, PageFile};
+pub use exposition::{ExpositionForm, MetricFamily, MetricKind, exposition};
+pub use listing::ROWS_MAX;
+pub use router::{ROUTES, WebReply, secured as secured_answer, web_answer};
+pub use source::{RowVisit, WebLack, WebList, WebSource};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+// @ts-check
+// The frame of the page: which screen is shown, and when it is drawn.
+
+import { ask, follow, live, refusal } from './live.js';
+import { h, morph, span, time } from './show.js';
+import { now } from './now.js';
+import { contact, contacts } from './contacts.js';
+import { alarms, deliveries, gaps, products, queues } from './lists.js';
+import { latency, lines } from './measures.js';
+
+// A screen says what it asks for (`lists`), and draws the answers.
+const SCREENS = [
+  { name: 'now', title: 'Now', draw: now, lists: () => [] },
+  { name: 'contacts', title: 'Contacts', ...contacts },
+  { name: 'queues', title: 'Queues', ...queues },
+  { name: 'lines', title: 'Lines', ...lines },
+  { name: 'products', title: 'Products', ...products },
+  { name: 'deliveries', title: 'Deliveries', ...deliveries },
+  { name: 'gaps', title: 'Gaps', ...gaps },
+  { name: 'alarms', title: 'Alarms', ...alarms },
+  { name: 'latency', title: 'Latency', ...latency },
+];
+const CONTACT = { name: 'contact', title: 'Contact', ...contact };
+
+/** Lists are asked for again so often. */
+const EVERY = 2000;
+
+const shown = { screen: SCREENS[0], argument: '', answers: [], asked: 0, isAsking: false };
+
+function place() {
+  return /** @type {HTMLElement} */ (document.getElementById('screen'));
+}
+
+function route() {
+  const [name, ...rest] = location.hash.slice(1).split('/');
+  const screen = [...SCREENS, CONTACT].find((one) => one.name === name) || SCREENS[0];
+  const argument = decodeURIComponent(rest.join('/'));
+  const isOther = screen !== shown.screen || argument !== shown.argument;
+  Object.assign(shown, { screen, argument, asked: 0 });
+  if (isOther) {
+    shown.answers = [];
+    place().replaceChildren(h('p', { class: 'none' }, 'Asking the node.'));
+    place().focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+  const node = live.look ? ` · ${live.look.node.name}` : '';
+  document.title = `${screen.title}${node} · Skyhaul`;
+  menu();
+  refresh();
+}
+
+function menu() {
+  const current = shown.screen === CONTACT ? 'contacts' : shown.screen.name;
+  const count = (name) => (name === 'alarms' && live.look
+    ? live.look.alarms.filter((alarm) => !alarm.caused_by).length : 0);
+  const items = SCREENS.map(({ name, title }) => h('li', {},
+    h('a', { href: `#${name}`, 'aria-current': name === current ? 'page' : null },
+      count(name) ? `${title} (${count(name)})` : title)));
+  const list = /** @type {HTMLElement} */ (document.getElementById('screens'));
+  morph(list, h('ul', { id: 'screens' }, items));
+}
+
+/** Asks for the lists of the screen, when it is time, and draws it. */
+async function refresh() {
+  const { screen, argument } = shown;
+  const wanted = screen.lists(argument);
+  const isDue = Date.now() - shown.asked >= EVERY;
+  if (wanted.length > 0 && isDue && !shown.isAsking) {
+    shown.isAsking = true;
+    shown.asked = Date.now();
+    const answers = await Promise.all(wanted.map(([list, query]) => ask(list, query)));
+    shown.isAsking = false;
+    // Meanwhile another screen may have been chosen.
+    if (shown.screen !== screen || shown.argument !== argument) return refresh();
+    shown.answers = answers;
+  }
+  draw();
+}
+
+function draw() {
+  const { screen, argument, answers } = shown;
+  const look = live.look;
+  if (!look) return;
+  head(look);
+  menu();
+  const lacks = answers.find((answer) => answer.description);
+  if (answers.length < screen.lists(argument).length) return;
+  const content = lacks ? refusal(lacks) : screen.draw(look, answers, argument, refreshNow);
+  morph(place(), h('main', { id: 'screen', tabindex: '-1' }, content));
+}
+
+function refreshNow() {
+  shown.asked = 0;
+  refresh();
+}
+
+function head(look) {
+  const { name, version, uptime_s: uptime } = look.node;
+  const title = document.getElementById('node');
+  if (title) title.textContent = name || 'Skyhaul';
+  const clock = document.getElementById('clock');
+  if (clock) {
+    const rest = ` UTC · Skyhaul ${version}, up for ${span(uptime)}`;
+    clock.replaceChildren(time(look.at, null), rest);
+  }
+  document.title = `${shown.screen.title} · ${name} · Skyhaul`;
+}
+
+addEventListener('hashchange', route);
+route();
+follow(refresh);

@@ -1,0 +1,161 @@
+//! Which answer a request gets.
+
+use crate::assets::PAGE_FILES;
+use crate::exposition::{ExpositionForm, exposition};
+use crate::listing::{json_text, page, row};
+use crate::source::{WebList, WebSource};
+use serde_json::json;
+use skyhaul_serve::{AnswerBody, ServeAnswer, ServeMethod, ServeRequest};
+
+/// What goes back.
+#[derive(Debug, PartialEq, Eq)]
+pub enum WebReply {
+    /// An answer.
+    Answer(ServeAnswer),
+    /// The head of an answer whose body are looks, one a second, as server-sent events.
+    Stream(ServeAnswer),
+}
+
+/// Every path that is answered, beside the files of the page.
+pub const ROUTES: [&str; 8] = [
+    "/livez",
+    "/readyz",
+    "/metrics",
+    "/openapi.yaml",
+    "/api/v1/status",
+    "/api/v1/stream",
+    "/api/v1/{list}",
+    "/api/v1/{list}/{name}",
+];
+
+const OPENAPI: &str = include_str!("openapi.yaml");
+
+/// The answer to a request that was admitted.
+pub fn web_answer(request: &ServeRequest, source: &dyn WebSource) -> WebReply {
+    if !matches!(request.method, ServeMethod::Get | ServeMethod::Head) {
+        let what = "this server takes GET and HEAD; orders are given with the command `skyhaul`";
+        let refused = ServeAnswer::problem(405, what).header("allow", "GET, HEAD");
+        return WebReply::Answer(secured(refused));
+    }
+    let answer = match request.segments()[..] {
+        ["livez"] => alive(source),
+        ["readyz"] => ready(source),
+        ["metrics"] => metrics(request, source),
+        ["openapi.yaml"] => text("application/yaml", OPENAPI.to_owned()),
+        ["api", "v1", "stream"] => {
+            let head = ServeAnswer::empty(200).header("content-type", "text/event-stream");
+            let head = head.header("x-accel-buffering", "no");
+            return WebReply::Stream(secured(head.header("cache-control", "no-store")));
+        }
+        ["api", "v1", "status"] => live(json_text(source.summary().to_owned())),
+        ["api", "v1", list] => {
+            listed(list, |list| page(list, request, source)).unwrap_or_else(nothing)
+        }
+        ["api", "v1", list, name] => {
+            listed(list, |list| row(list, name, source)).unwrap_or_else(nothing)
+        }
+        ref path => file(path, request).unwrap_or_else(nothing),
+    };
+    WebReply::Answer(secured(answer))
+}
+
+fn listed(name: &str, answer: impl FnOnce(WebList) -> ServeAnswer) -> Option<ServeAnswer> {
+    Some(live(answer(WebList::named(name)?)))
+}
+
+fn nothing() -> ServeAnswer {
+    ServeAnswer::problem(404, "nothing is here; /openapi.yaml names what is")
+}
+
+/// What is true for a second.
+fn live(answer: ServeAnswer) -> ServeAnswer {
+    answer.header("cache-control", "no-store")
+}
+
+fn text(media: &str, text: String) -> ServeAnswer {
+    ServeAnswer {
+        status: 200,
+        headers: vec![("content-type", media.to_owned())],
+        body: AnswerBody::Bytes(text.into_bytes()),
+    }
+}
+
+/// Looks at no disk and no peer: a supervisor that ends a node because its disk is full loses what
+/// the node would have saved.
+fn alive(source: &dyn WebSource) -> ServeAnswer {
+    match source.is_alive() {
+        true => live(text("text/plain; charset=utf-8", "alive\n".to_owned())),
+        false => ServeAnswer::problem(503, "the node's main thread does not turn"),
+    }
+}
+
+fn ready(source: &dyn WebSource) -> ServeAnswer {
+    let lacks = source.lacks();
+    let status = if lacks.is_empty() { 200 } else { 503 };
+    let lacks: Vec<_> =
+        lacks.iter().map(|lack| json!({"what": lack.what, "text": lack.text})).collect();
+    live(ServeAnswer::json(status, &json!({"ready": status == 200, "lacks": lacks})))
+}
+
+fn metrics(request: &ServeRequest, source: &dyn WebSource) -> ServeAnswer {
+    let accept = request.header("accept").unwrap_or_default();
+    let (form, media) = match wants_open_metrics(accept) {
+        true => (
+            ExpositionForm::OpenMetrics,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        ),
+        false => (ExpositionForm::Classic, "text/plain; version=0.0.4; charset=utf-8"),
+    };
+    live(text(media, exposition(&source.metrics(), form))).header("vary", "accept")
+}
+
+/// Whether a client likes OpenMetrics no less than the classic form.
+fn wants_open_metrics(accept: &str) -> bool {
+    let quality = |media: &str| {
+        let of = accept.split(',').filter_map(|range| {
+            let (name, rest) = range.split_once(';').unwrap_or((range, ""));
+            let quality = rest.split(';').find_map(|one| one.trim().strip_prefix("q="));
+            let quality = quality.and_then(|text| text.trim().parse::<f32>().ok()).unwrap_or(1.0);
+            (name.trim().eq_ignore_ascii_case(media)).then_some(quality)
+        });
+        of.fold(0.0_f32, f32::max)
+    };
+    let open = quality("application/openmetrics-text");
+    open > 0.0 && open >= quality("text/plain")
+}
+
+/// A file of the page; `/` is the page itself.
+fn file(path: &[&str], request: &ServeRequest) -> Option<ServeAnswer> {
+    let name = match path {
+        [] => "index.html",
+        [name] => name,
+        _ => return None,
+    };
+    let file = PAGE_FILES.iter().find(|file| file.name == name)?;
+    let tag = file.tag();
+    let is_known = request.header("if-none-match").is_some_and(|known| {
+        known.split(',').any(|one| one.trim().trim_start_matches("W/") == tag)
+    });
+    let answer = match is_known {
+        true => ServeAnswer::empty(304),
+        false => ServeAnswer {
+            status: 200,
+            headers: vec![("content-type", file.media.to_owned())],
+            body: AnswerBody::Bytes(file.bytes.to_vec()),
+        },
+    };
+    // Asked for again each time, so that page and node are of one release.
+    Some(answer.header("cache-control", "no-cache").header("etag", tag))
+}
+
+/// With what keeps a browser from running or fetching anything else.
+pub fn secured(answer: ServeAnswer) -> ServeAnswer {
+    answer
+        .header("content-security-policy", POLICY)
+        .header("x-content-type-options", "nosniff")
+        .header("referrer-policy", "no-referrer")
+        .header("cross-origin-resource-policy", "same-origin")
+}
+
+const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'; object-src 'none'";

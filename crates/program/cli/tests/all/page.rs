@@ -1,0 +1,179 @@
+//! The page of a node, its metrics and its JSON interface, asked by programs of other people: a
+//! browser, promtool, the client library of Prometheus.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on, or skips, says so"
+)]
+
+use crate::support::browser::Browser;
+use crate::support::process::{run, text};
+use crate::support::recordings::{DAMAGED, recording};
+use crate::support::site::Site;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Output, Stdio};
+
+/// A centre with a page, which has received the damaged recording.
+fn shown() -> (Site, String) {
+    let site = Site::with("[web]\nbind = \"127.0.0.1:0\"\n");
+    let path = recording(DAMAGED);
+    let channel = format!("[[channel]]\nname = \"x\"\ninput = \"file:{}\"\n", path.display());
+    site.write(&channel);
+    assert_eq!(site.start().end().code, Some(0));
+    site.centre_until(|status| (status["contacts"][0]["state"] == "done").then_some(()));
+    let answer = run(&["status", "--config", "centre.toml", "--json"], site.folder());
+    let status: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    let address = status["web"]["address"].as_str().unwrap().to_owned();
+    (site, address)
+}
+
+/// The head and the body of an answer.
+fn get(address: &str, path: &str, accept: &str) -> (String, String) {
+    let host = address.trim_start_matches("http://").trim_end_matches('/');
+    let mut stream = TcpStream::connect(host).unwrap();
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: {host}\r\naccept: {accept}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+fn json(address: &str, path: &str) -> Value {
+    let (head, body) = get(address, path, "*/*");
+    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}\n{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+/// The output of a program with this input, where it is installed.
+fn fed(command: &mut Command, input: &str) -> Option<Output> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = piped.spawn() else {
+        eprintln!("SKIPPED: {name} is not installed");
+        return None;
+    };
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Some(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn lists_and_probes_say_what_the_status_says() {
+    let (site, address) = shown();
+    let contacts = json(&address, "/api/v1/contacts");
+    let [contact] = &contacts["rows"].as_array().unwrap()[..] else { panic!("{contacts}") };
+    let shown = site.centre_until(|status| Some(status["contacts"][0].clone()));
+    for key in ["frames", "set_aside", "missing", "frames_sha256", "products"] {
+        assert_eq!(contact[key], shown[key], "{key}");
+    }
+    let id = contact["id"].as_str().unwrap();
+    assert_eq!(json(&address, &format!("/api/v1/contacts/{id}")), *contact);
+    let products = json(&address, &format!("/api/v1/products?contact={id}"));
+    let count = shown["products"].as_array().unwrap().len();
+    assert!(count > 0 && products["rows"].as_array().unwrap().len() == count, "{products}");
+    for list in ["stations", "channels", "paths", "queues", "gaps", "deliveries", "alarms"] {
+        assert!(json(&address, &format!("/api/v1/{list}"))["rows"].is_array(), "{list}");
+    }
+    assert_eq!(json(&address, "/readyz")["ready"], true);
+    assert!(get(&address, "/livez", "*/*").0.starts_with("HTTP/1.1 200"));
+    assert!(get(&address, "/api/v1/contacts?limit=0", "*/*").0.starts_with("HTTP/1.1 400"));
+    assert!(site.shown("centre.toml").contains("page at http://127.0.0.1:"));
+}
+
+#[test]
+fn promtool_and_the_python_client_read_the_metrics() {
+    let (site, address) = shown();
+    let (_, classic) = get(&address, "/metrics", "text/plain");
+    let (_, open) = get(&address, "/metrics", "application/openmetrics-text");
+    if let Some(output) = fed(Command::new("promtool").args(["check", "metrics"]), &classic) {
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.success() && said.trim().is_empty(), "{said}");
+    }
+    std::fs::write(site.folder().join("classic.txt"), &classic).unwrap();
+    std::fs::write(site.folder().join("open.txt"), &open).unwrap();
+    let install =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../space/level0/tests/readers/install.py");
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/prometheus-reader");
+    let wanted = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/prometheus.txt");
+    let Some(installed) = fed(Command::new("python3").args([install, folder, wanted]), "") else {
+        return;
+    };
+    if !installed.status.success() {
+        let said = text(&installed.stderr);
+        eprintln!("SKIPPED: {}", said.trim().lines().last().unwrap_or("no word from install.py"));
+        return;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/metrics.py");
+    let python = text(&installed.stdout).trim().to_owned();
+    let output = fed(Command::new(python).arg(script).current_dir(site.folder()), "").unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for form in ["classic", "open"] {
+        assert_eq!(found[form]["documented"], true, "{found}");
+        assert!(found[form]["families"].as_u64() > Some(30), "{found}");
+    }
+    assert!(found["open"]["figures"].as_u64() > Some(40), "{found}");
+}
+
+/// Whether the text of the page has all of these parts.
+fn says(parts: &[&str]) -> String {
+    let parts = serde_json::to_string(parts).unwrap();
+    format!("{parts}.every((part) => document.body.innerText.includes(part))")
+}
+
+#[test]
+fn a_browser_shows_each_screen_says_when_it_is_stale_and_asks_no_other_host() {
+    let (site, address) = shown();
+    let Some(mut browser) = Browser::start(site.folder()) else { return };
+    browser.open(&address);
+    browser.until(&says(&["s-1", "suomi-npp", "UTC", "What waits"]));
+    let contact = site.centre_until(|status| Some(status["contacts"][0].clone()));
+    let product = contact["products"][0]["path"].as_str().unwrap().to_owned();
+    let product = product.rsplit('/').next().unwrap().to_owned();
+    for (screen, parts) in [
+        ("contacts", vec!["s-1", "Newest first", "Last bit to product"]),
+        ("contact/s-1", vec!["Reception", "SHA-256", "Margin", &product]),
+        ("queues", vec!["What waits", "store"]),
+        ("lines", vec!["Rates of all lines"]),
+        ("products", vec![&*product, "suomi-npp"]),
+        ("deliveries", vec!["No delivery is like that."]),
+        ("gaps", vec!["Frames missing now", "Unrecoverable"]),
+        ("alarms", vec!["Alarms"]),
+        ("latency", vec!["Where the time goes", "level0", "total"]),
+        ("now", vec!["s-1", "What waits"]),
+    ] {
+        browser.value(&format!("location.hash = '#{screen}'"));
+        for width in [360, 1280, 2560] {
+            browser.width(width);
+            browser.until(&says(&parts));
+            let wide = "document.documentElement.scrollWidth <= innerWidth";
+            browser.until(wide);
+        }
+    }
+    // By keyboard alone: the first link of the menu leads to its screen.
+    browser.value("document.querySelector('nav a[href=\"#queues\"]').focus()");
+    for kind in ["rawKeyDown", "char", "keyUp"] {
+        let key = serde_json::json!({"type": kind, "key": "Enter", "code": "Enter", "text": "\r",
+            "windowsVirtualKeyCode": 13});
+        browser.order("Input.dispatchKeyEvent", key);
+    }
+    browser.until("location.hash === '#queues'");
+    browser.until(&says(&["Blocks, files or frames"]));
+    site.centre.signal(Signal::STOP);
+    browser.until("!document.getElementById('stale').hidden");
+    browser.until(&says(&["Stale since"]));
+    site.centre.signal(Signal::CONT);
+    browser.until("document.getElementById('stale').hidden");
+    let strange: Vec<&String> = browser
+        .asked
+        .iter()
+        .filter(|asked| !asked.starts_with(&address) && *asked != "about:blank")
+        .collect();
+    assert!(strange.is_empty() && browser.asked.len() > 20, "{strange:?}");
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+}

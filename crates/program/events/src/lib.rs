@@ -1,0 +1,33 @@
+//! Alarms and events of a node, without input or output: an alarm is what an operator must act on
+//! while it stands ([`AlarmRegister`]), an event is what happened once ([`NodeEvent`]).
+//!
+//! ```
+//! use skyhaul_events::{AlarmKind, AlarmRegister, Moment};
+//! use skyhaul_units::{Duration, Instant, Utc};
+//!
+//! let at = |seconds| Moment {
+//!     now: Instant::ZERO + Duration::from_secs(seconds),
+//!     utc: Utc::from_micros(0) + Duration::from_secs(seconds),
+//! };
+//! let mut alarms = AlarmRegister::default();
+//! alarms.raise(at(0), AlarmKind::SpoolNearlyFull, "the spool", "1 GB is left");
+//! assert!(alarms.standing().is_empty(), "it has to last for a second");
+//! alarms.tick(at(1));
+//! assert_eq!(alarms.standing()[0].sentence, "the spool is nearly full: 1 GB is left");
+//! ```
+
+mod cloud;
+mod event;
+mod filter;
+mod kind;
+mod register;
+mod silence;
+
+pub use cloud::{CLOUD_EVENTS, cloud_event};
+pub use event::{EventError, EventKind, NodeEvent, Severity};
+pub use filter::{EventFilter, FilterError};
+pub use kind::AlarmKind;
+pub use register::{
+    AckError, Acknowledgement, AlarmKey, AlarmNews, AlarmRegister, AlarmStatus, AlarmSubject,
+    Moment,
+};

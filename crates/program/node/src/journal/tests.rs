@@ -1,0 +1,117 @@
+use super::*;
+use skyhaul_store::sim::SimDisk;
+use skyhaul_units::{ByteCount, Utc};
+
+fn started(disk: &SimDisk) -> EventLog {
+    EventLog::start(Arc::new(disk.clone()), "polar", Clock::start()).unwrap()
+}
+
+fn tell(log: &EventLog, count: u64) {
+    for nth in 0..count {
+        log.sink().tell(EventKind::PathDown, "path a", format!("{nth}"));
+    }
+}
+
+/// Waits until so many events are kept.
+fn until(log: &EventLog, last: u64) {
+    while log.sink().last() < last {
+        std::thread::yield_now();
+    }
+}
+
+fn numbers(page: &EventPage) -> Vec<u64> {
+    page.events.iter().map(|event| event.number).collect()
+}
+
+#[test]
+fn events_are_numbered_over_restarts_and_read_in_pages() {
+    let disk = SimDisk::new(ByteCount::mib(16));
+    let log = started(&disk);
+    tell(&log, 3);
+    drop(log);
+    let log = started(&disk);
+    tell(&log, 2);
+    until(&log, 5);
+    let page = log.sink().page(0, 4).unwrap();
+    assert_eq!((numbers(&page), page.next, page.last), (vec![1, 2, 3, 4], 4, 5));
+    assert_eq!(page.holes, []);
+    let page = log.sink().page(page.next, 4).unwrap();
+    assert_eq!((numbers(&page), page.next), (vec![5], 5));
+    assert_eq!(page.events[0].node, "polar");
+    assert_eq!(numbers(&log.sink().page(5, 4).unwrap()), [0; 0]);
+}
+
+#[test]
+fn a_line_that_a_kill_tore_is_cut_off_and_a_damaged_one_is_a_hole() {
+    let disk = SimDisk::new(ByteCount::mib(16));
+    let log = started(&disk);
+    tell(&log, 3);
+    drop(log);
+    let of = |disk: &SimDisk| disk.list(segments::FOLDER).unwrap()[0].name.clone();
+    let path = format!("{}/{}", segments::FOLDER, of(&disk));
+    let file = disk.open(&path).unwrap();
+    file.append(b"garbage in the middle\n{\"number\":4,\"ti").unwrap();
+    let log = started(&disk);
+    tell(&log, 1);
+    until(&log, 4);
+    let page = log.sink().page(0, 100).unwrap();
+    assert_eq!((numbers(&page), page.holes.len()), (vec![1, 2, 3, 4], 0));
+    assert_eq!(page.events[3].sentence, "0", "it is the new one");
+}
+
+#[test]
+fn a_full_disk_holds_nobody_up_and_what_does_not_wait_is_a_hole() {
+    let disk = SimDisk::new(ByteCount::mib(16));
+    let log = started(&disk);
+    tell(&log, 1);
+    until(&log, 1);
+    disk.set_capacity(ByteCount::ZERO);
+    tell(&log, QUEUE_MAX as u64 + 10);
+    assert_eq!(log.sink().lost(), 10);
+    disk.set_capacity(ByteCount::mib(16));
+    until(&log, QUEUE_MAX as u64 + 1);
+    tell(&log, 1);
+    let after = QUEUE_MAX as u64 + 12;
+    until(&log, after);
+    let page = log.sink().page(QUEUE_MAX as u64, 10).unwrap();
+    assert_eq!(numbers(&page), [QUEUE_MAX as u64 + 1, after]);
+    assert_eq!(page.holes, [EventHole { from: QUEUE_MAX as u64 + 2, to: after - 1 }]);
+}
+
+fn event(number: u64, at: Utc) -> NodeEvent {
+    NodeEvent {
+        number,
+        time: at.to_string(),
+        node: "polar".to_owned(),
+        kind: EventKind::PathUp,
+        severity: Severity::Info,
+        subject: "path a".to_owned(),
+        sentence: String::new(),
+        data: Map::new(),
+    }
+}
+
+#[test]
+fn the_oldest_events_go_when_there_are_enough_or_they_are_old() {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(ByteCount::mib(128)));
+    let mut log = EventSegments::open(disk.clone()).unwrap();
+    let start = Utc::from_rfc3339("2026-11-26T00:00:00Z").unwrap();
+    let mut number = 0;
+    let mut write = |log: &mut EventSegments, count: u64, at: Utc| {
+        let events: Vec<NodeEvent> = (1..=count).map(|nth| event(number + nth, at)).collect();
+        number += count;
+        events.chunks(BATCH_MAX).for_each(|batch| log.append(batch, at).unwrap());
+    };
+    write(&mut log, 130_000, start);
+    let first = log.view().read(0, 1).unwrap()[0].number;
+    assert!(first > 1 && 130_000 - first >= 100_000 - 1, "{first}");
+    let files = disk.list(segments::FOLDER).unwrap().len();
+    assert!(files <= 27, "{files}");
+    let day = Duration::from_secs(86_400);
+    write(&mut log, 1, start + day * 2);
+    write(&mut log, 1, start + day * 33);
+    let kept = log.view().read(0, 10).unwrap();
+    assert_eq!(kept.iter().map(|event| event.number).collect::<Vec<_>>(), [130_001, 130_002]);
+    let again = EventSegments::open(disk).unwrap();
+    assert_eq!(again.view().last(), 130_002);
+}

@@ -1,0 +1,55 @@
+//! Bounds of the metrics.
+
+use super::*;
+use crate::status::{
+    CentreStatus, ContactReceived, LinePath, ProductStatus, StationPeer, StationStatus,
+};
+use skyhaul_units::Utc;
+use std::sync::Arc;
+
+fn series(status: NodeStatus) -> usize {
+    let look = NodeLook {
+        number: 1,
+        taken: Utc::default(),
+        status,
+        gaps: Arc::default(),
+        history: Vec::new(),
+    };
+    all(&look).iter().map(MetricFamily::len).sum()
+}
+
+fn centre(centre: CentreStatus) -> NodeStatus {
+    let station = Some(StationStatus::default());
+    NodeStatus { centre: Some(centre), station, ..NodeStatus::default() }
+}
+
+#[test]
+fn contacts_and_products_add_no_series() {
+    let contact = |flow| ContactReceived {
+        station: "s".to_owned(),
+        flow,
+        mission: format!("m-{flow}"),
+        products: vec![ProductStatus::default(); 50],
+        ..ContactReceived::default()
+    };
+    let with = |contacts| {
+        series(centre(CentreStatus {
+            contacts: (0..contacts).map(contact).collect(),
+            ..CentreStatus::default()
+        }))
+    };
+    assert_eq!(with(1), with(1_000));
+}
+
+#[test]
+fn a_thousand_stations_stay_within_60_000_series() {
+    let path = |name| LinePath { name, over: "udp".to_owned(), ..LinePath::default() };
+    let station = |number| StationPeer {
+        name: format!("s-{number}"),
+        paths: (0..4).map(|nth| path(format!("s-{number}/{nth}"))).collect(),
+        ..StationPeer::default()
+    };
+    let stations = (0..1_000).map(station).collect();
+    let series = series(centre(CentreStatus { stations, ..CentreStatus::default() }));
+    assert!((30_000..60_000).contains(&series), "{series}");
+}

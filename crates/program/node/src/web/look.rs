@@ -1,0 +1,82 @@
+//! A look as the page's server asks for it.
+
+use super::{contacts, figures, rows, summary};
+use crate::looks::{HeartBeat, NodeLook};
+use crate::status::StoreState;
+use skyhaul_units::Utc;
+use skyhaul_web::{MetricFamily, RowVisit, WebLack, WebList, WebSource};
+use std::sync::{Arc, OnceLock};
+
+/// A look, and whether the node still turns.
+pub(super) struct ShownLook {
+    look: Arc<NodeLook>,
+    beat: Arc<HeartBeat>,
+    /// Made when somebody asks for it first, for all who ask.
+    summary: OnceLock<String>,
+}
+
+impl ShownLook {
+    pub(super) fn new(look: Arc<NodeLook>, beat: Arc<HeartBeat>) -> Self {
+        Self { look, beat, summary: OnceLock::new() }
+    }
+}
+
+impl WebSource for ShownLook {
+    fn number(&self) -> u64 {
+        self.look.number
+    }
+
+    fn taken(&self) -> Utc {
+        self.look.taken
+    }
+
+    fn summary(&self) -> &str {
+        self.summary.get_or_init(|| summary::of(&self.look).to_string())
+    }
+
+    fn rows(&self, list: WebList, visit: &mut RowVisit<'_>) {
+        let look = &self.look;
+        // A visitor that has enough breaks off.
+        let _ = match list {
+            WebList::Stations => rows::stations(look, visit),
+            WebList::Channels => rows::channels(look, visit),
+            WebList::Contacts => contacts::all(look, visit),
+            WebList::Paths => rows::paths(look, visit),
+            WebList::Queues => rows::queues(look, visit),
+            WebList::Gaps => rows::gaps(look, visit),
+            WebList::Products => rows::products(look, visit),
+            WebList::Deliveries => rows::deliveries(look, visit),
+            WebList::Alarms => rows::alarms(look, visit),
+            WebList::Latency => rows::latency(look, visit),
+            WebList::History => rows::history(look, visit),
+        };
+    }
+
+    fn metrics(&self) -> Vec<MetricFamily> {
+        figures::all(&self.look)
+    }
+
+    fn lacks(&self) -> Vec<WebLack> {
+        let status = &self.look.status;
+        let mut lacks = Vec::new();
+        let mut lack = |what, text: &str| lacks.push(WebLack { what, text: text.to_owned() });
+        if !self.beat.is_alive() {
+            lack("stuck", "the node's main thread does not turn");
+        }
+        match status.station.as_ref().map(|station| station.spool.state) {
+            Some(StoreState::Full) => lack("spool_full", "the spool has no room"),
+            Some(StoreState::Failed) => lack("spool_failed", "the disk of the spool fails"),
+            Some(StoreState::Ok) | None => {}
+        }
+        match status.centre.as_ref().map(|centre| centre.store.state) {
+            Some(StoreState::Full) => lack("store_full", "the store has no room"),
+            Some(StoreState::Failed) => lack("store_failed", "the disk of the store fails"),
+            Some(StoreState::Ok) | None => {}
+        }
+        lacks
+    }
+
+    fn is_alive(&self) -> bool {
+        self.beat.is_alive()
+    }
+}
