@@ -1,6 +1,7 @@
 //! The notices of a consumer, in its folder of notices.
 
 use super::named::names;
+use super::outlet::tell;
 use super::worker::OutletWorker;
 use skyhaul_catalogue_io::CatalogueReader;
 use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, Notice};
@@ -67,7 +68,7 @@ impl OutletWorker {
                 DeliveryState::Refused => EventKind::DeliveryRefused,
                 _ => EventKind::DeliveryAccepted,
             };
-            outlet.tell(kind, id, format!("delivery {id} to {consumer}: {reason}"));
+            tell(&outlet, kind, id, format!("delivery {id} to {consumer}: {reason}"));
             if row.delivery.state == DeliveryState::Refused {
                 outlet.shared.alarms.raise(
                     AlarmKind::DeliveryRefused,
