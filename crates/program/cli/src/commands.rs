@@ -39,6 +39,7 @@ mod report;
 mod reprocess;
 mod run;
 mod serve;
+mod service;
 mod signals;
 mod stamped;
 mod status;

@@ -13,7 +13,7 @@ pub struct EventFilter {
 
 /// Why a filter takes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FilterError {
+pub enum EventFilterError {
     /// No event is like that.
     #[error(
         "there are no events `{0}`; write a kind of docs/reference/events.md, a group such as \
@@ -35,17 +35,17 @@ impl EventFilter {
     ///
     /// # Errors
     /// One takes nothing.
-    pub fn new(patterns: Vec<String>) -> Result<Self, FilterError> {
+    pub fn new(patterns: Vec<String>) -> Result<Self, EventFilterError> {
         if patterns.is_empty() {
-            return Err(FilterError::Empty);
+            return Err(EventFilterError::Empty);
         }
         if patterns.len() > PATTERNS_MAX {
-            return Err(FilterError::Many);
+            return Err(EventFilterError::Many);
         }
         for pattern in &patterns {
             let takes_one = EventKind::ALL.iter().any(|kind| takes(pattern, *kind));
             if !takes_one && least(pattern).is_none() {
-                return Err(FilterError::Unknown(pattern.clone()));
+                return Err(EventFilterError::Unknown(pattern.clone()));
             }
         }
         Ok(Self { patterns })
@@ -79,10 +79,10 @@ fn least(pattern: &str) -> Option<Severity> {
 }
 
 impl FromStr for EventFilter {
-    type Err = FilterError;
+    type Err = EventFilterError;
 
     /// Patterns with commas between them.
-    fn from_str(text: &str) -> Result<Self, FilterError> {
+    fn from_str(text: &str) -> Result<Self, EventFilterError> {
         Self::new(text.split(',').map(|pattern| pattern.trim().to_owned()).collect())
     }
 }

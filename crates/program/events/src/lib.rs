@@ -20,14 +20,15 @@ mod cloud;
 mod event;
 mod filter;
 mod kind;
+mod moment;
 mod register;
 mod silence;
 
 pub use cloud::{CLOUD_EVENTS, cloud_event};
 pub use event::{EventError, EventKind, NodeEvent, Severity};
-pub use filter::{EventFilter, FilterError};
+pub use filter::{EventFilter, EventFilterError};
 pub use kind::AlarmKind;
+pub use moment::Moment;
 pub use register::{
     AckError, Acknowledgement, AlarmKey, AlarmNews, AlarmRegister, AlarmStatus, AlarmSubject,
-    Moment,
 };

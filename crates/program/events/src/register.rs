@@ -14,19 +14,11 @@
 
 use crate::event::Severity;
 use crate::kind::{AlarmKind, HOLD_OFF};
+use crate::moment::Moment;
 use crate::silence::Silence;
 use serde::{Deserialize, Serialize};
-use skyhaul_units::{Duration, Instant, Utc};
+use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
-
-/// One reading of both clocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
-    /// Counts spans.
-    pub now: Instant,
-    /// Is shown.
-    pub utc: Utc,
-}
 
 /// What an alarm is about, and the node whose silence explains it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Which nodes are away, and which of them are silent.
 
-use crate::register::Moment;
+use crate::moment::Moment;
 use skyhaul_units::Duration;
 use std::collections::BTreeMap;
 

@@ -13,10 +13,12 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 static ERRORS: OnceLock<Outlet> = OnceLock::new();
 static OUTPUT: OnceLock<Outlet> = OnceLock::new();
+static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// A process that ends waits this long for queued output to be read.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -45,6 +47,7 @@ pub fn start() -> io::Result<()> {
 
 /// Like the standard library's panic hook, but it does not wait for a reader.
 fn panicked(info: &PanicHookInfo<'_>) {
+    PANICKED.store(true, Ordering::Relaxed);
     let thread = std::thread::current();
     let mut text = format!("thread '{}' {info}", thread.name().unwrap_or("<unnamed>"));
     let trace = Backtrace::capture();
@@ -81,6 +84,11 @@ pub fn output() -> Lines {
         })
     };
     Lines { to: OUTPUT.get().map_or_else(direct, To::Outlet), begun: Vec::new() }
+}
+
+/// Whether a thread of the process has panicked.
+pub fn has_panicked() -> bool {
+    PANICKED.load(Ordering::Relaxed)
 }
 
 /// Lines of the log that were dropped since the process started.

@@ -51,13 +51,30 @@ pub enum KeptSymbols {
     All,
 }
 
-/// What the process asks of its node.
-#[derive(Debug, Clone, Copy)]
+/// What a service manager is told of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceState {
+    /// Its sockets are bound and its state is read.
+    Ready,
+    /// It reads its configuration again.
+    Reloading,
+    /// It has done so.
+    Reloaded,
+    /// It ends.
+    Stopping,
+    /// No thread has panicked, and each lock that they share was free lately.
+    Alive,
+}
+
+/// What the process asks of its node, and is told by it.
+#[derive(Clone, Copy)]
 pub struct Signals<'a> {
     /// The node is to end.
     pub stop: &'a AtomicBool,
     /// The configuration is to be read again.
     pub reload: &'a AtomicBool,
+    /// Takes the states of the node.
+    pub tell: &'a dyn Fn(ServiceState),
 }
 
 /// Signals, and whether everything is sent, are checked this often.
@@ -74,17 +91,24 @@ pub fn run(
     signals: Signals<'_>,
 ) -> Result<(), Fault> {
     let mut node = Node::start(config, file, options)?;
+    (signals.tell)(ServiceState::Ready);
     while !signals.stop.load(Ordering::Relaxed) && !node.is_ending() {
         node.pause();
         node.looks.turned();
         if signals.reload.swap(false, Ordering::Relaxed) {
+            (signals.tell)(ServiceState::Reloading);
             node.reload();
+            (signals.tell)(ServiceState::Reloaded);
         }
         node.tick();
+        if node.is_alive() {
+            (signals.tell)(ServiceState::Alive);
+        }
         if options.until == Until::Sent && node.station.as_ref().is_none_or(Station::is_sent) {
             break;
         }
     }
+    (signals.tell)(ServiceState::Stopping);
     node.end()
 }
 
@@ -167,6 +191,20 @@ impl Node {
     fn is_ending(&self) -> bool {
         self.station.as_ref().is_some_and(|part| part.shared().shutdown.is_requested())
             || self.centre.as_ref().is_some_and(|part| part.shared().shutdown.is_requested())
+    }
+
+    /// Whether no thread has panicked. Waits for each lock that threads share: a node whose threads
+    /// hold one for ever is told alive no more.
+    fn is_alive(&self) -> bool {
+        if let Some(station) = &self.station {
+            drop(station.shared().spool());
+        }
+        if let Some(centre) = &self.centre {
+            drop(centre.shared().journal());
+            drop(centre.shared().store());
+            drop(centre.shared().gaps());
+        }
+        !crate::log::has_panicked()
     }
 
     /// Moves the alarms on.

@@ -55,7 +55,7 @@ pub(crate) struct NoticeStop {
 }
 
 /// What became of telling about events.
-pub(crate) enum Told {
+pub(crate) enum NoticeOutcome {
     /// The first so many are done with.
     Done(usize),
     /// It is not time yet.
@@ -80,7 +80,7 @@ pub(crate) trait Notice: Send {
 
     /// Tells about these events, which are all wanted and not none. `attempt` counts from 1 those
     /// that began with the same event.
-    fn tell(&mut self, events: &[NodeEvent], attempt: u32, stop: &NoticeStop) -> Told;
+    fn tell(&mut self, events: &[NodeEvent], attempt: u32, stop: &NoticeStop) -> NoticeOutcome;
 }
 
 impl NoticeStop {
@@ -201,13 +201,13 @@ impl Teller {
             self.advance(first.number - 1);
             attempt += 1;
             let (told, reason) = match self.notice.tell(&wanted, attempt, &self.stop) {
-                Told::NotYet => {
+                NoticeOutcome::NotYet => {
                     attempt -= 1;
                     continue;
                 }
-                Told::Done(count) => (count, None),
-                Told::LeftOut(reason) => (1, Some(reason)),
-                Told::Again(reason) => (0, Some(reason)),
+                NoticeOutcome::Done(count) => (count, None),
+                NoticeOutcome::LeftOut(reason) => (1, Some(reason)),
+                NoticeOutcome::Again(reason) => (0, Some(reason)),
             };
             if let Some(last) = wanted.get(..told).and_then(<[NodeEvent]>::last) {
                 self.advance(last.number);

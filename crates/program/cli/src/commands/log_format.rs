@@ -1,5 +1,5 @@
-//! The forms of the log: text for people, JSON for programs, lines for the journal of systemd. Lines
-//! of one place in the source are limited: what is left out is counted and said.
+//! The forms of the log: text for people, JSON for programs, lines for the journal of systemd.
+//! Lines of one place in the source are limited: what is left out is counted and said.
 
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Instant, printable};

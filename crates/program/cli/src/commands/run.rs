@@ -1,5 +1,6 @@
 //! `skyhaul run`: a node.
 
+use super::service::ServiceManager;
 use super::signals::Process;
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::node::{KeptSymbols, Options, Signals, Until};
@@ -53,6 +54,8 @@ pub fn run(command: &RunNode) -> Result<(), Failure> {
             false => KeptSymbols::AsConfigured,
         },
     };
-    let signals = Signals { stop: &stop, reload: &reload };
+    let manager = ServiceManager::of_process();
+    let tell = |state| manager.tell(state);
+    let signals = Signals { stop: &stop, reload: &reload, tell: &tell };
     Ok(skyhaul_node::node::run(&config, command.config.clone(), options, signals)?)
 }

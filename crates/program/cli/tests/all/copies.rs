@@ -101,7 +101,7 @@ fn assert_whole(site: &Site, recordings: &[usize]) {
 
 #[track_caller]
 fn assert_copied(ended: &Ended) {
-    assert!(ended.log.contains("this spool exists in two copies"), "{}", ended.log);
+    assert!(ended.log.contains("the spool exists in two copies"), "{}", ended.log);
     assert!(ended.log.contains("restored from an older copy"), "{}", ended.log);
 }
 
@@ -163,7 +163,7 @@ fn a_cloned_station_and_its_original_deliver_contacts_of_their_own() {
     for ended in &ended {
         assert_eq!(ended.code, Some(0), "{}", ended.log);
     }
-    let copied = ended.iter().filter(|ended| ended.log.contains("this spool exists in two copies"));
+    let copied = ended.iter().filter(|ended| ended.log.contains("the spool exists in two copies"));
     assert!(copied.count() >= 1, "{}\n{}", ended[0].log, ended[1].log);
     assert_whole(&site, &[0, 1, 2]);
 }

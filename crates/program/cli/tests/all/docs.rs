@@ -56,7 +56,9 @@ fn the_documented_systemd_unit_is_valid_and_restricts_the_service() {
         .into_iter()
         .find(|(info, _)| info == "ini file=skyhaul-station.service")
         .expect("the page shows a unit");
-    assert!(unit.contains("ExecStart=/usr/local/bin/skyhaul run /etc/skyhaul/station.toml\n"));
+    assert!(unit.contains(
+        "ExecStart=/usr/local/bin/skyhaul run --log-format journal /etc/skyhaul/station.toml\n"
+    ));
     // The check looks for the program.
     let unit = unit.replace("/usr/local/bin/skyhaul", env!("CARGO_BIN_EXE_skyhaul"));
     let folder = tempfile::tempdir().unwrap();

@@ -60,6 +60,7 @@ mod rtp;
 mod select;
 mod serve;
 mod serve_contacts;
+mod service;
 mod sftp;
 mod site;
 mod standby;

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use skyhaul_units::Utc;
 
 fn at(millis: u64) -> Moment {
     let span = Duration::from_millis(millis);

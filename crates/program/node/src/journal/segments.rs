@@ -5,8 +5,8 @@
 //! events/00000000000000005001.jsonl     the next ones
 //! ```
 //!
-//! A file is appended to until it has enough events; the oldest files go. A line that a kill tore is
-//! cut off at the next start. Numbers that lack between two events are a hole.
+//! A file is appended to until it has enough events; the oldest files go. A line that a kill tore
+//! is cut off at the next start. Numbers that lack between two events are a hole.
 
 use skyhaul_events::NodeEvent;
 use skyhaul_store::{Disk, DiskFile, EntryKind};
@@ -33,7 +33,7 @@ const READ_MAX: u64 = SEGMENT_BYTES + 2 * NodeEvent::LINE_MAX as u64 * 1_024;
 
 /// One file.
 #[derive(Debug, Clone)]
-pub struct Segment {
+pub struct EventSegment {
     /// The number that its first event has, or would have.
     first: u64,
     /// When its first event was; none while it has none.
@@ -45,7 +45,7 @@ pub struct Segment {
 #[derive(Debug)]
 pub struct EventSegments {
     disk: Arc<dyn Disk>,
-    all: Vec<Segment>,
+    all: Vec<EventSegment>,
     /// The last of them, open.
     active: Option<Arc<dyn DiskFile>>,
     /// A write failed, and part of it may be there.
@@ -64,7 +64,7 @@ impl EventSegments {
         for entry in disk.list(FOLDER)? {
             let number = entry.name.strip_suffix(".jsonl").and_then(|name| name.parse().ok());
             if let (EntryKind::File, Some(first)) = (entry.kind, number) {
-                all.push(Segment { first, begun: None, bytes: entry.size.as_u64() });
+                all.push(EventSegment { first, begun: None, bytes: entry.size.as_u64() });
             }
         }
         all.sort_by_key(|segment| segment.first);
@@ -77,7 +77,7 @@ impl EventSegments {
     }
 
     /// The time of the first event of a file.
-    fn begun(&self, segment: &Segment) -> io::Result<Option<Utc>> {
+    fn begun(&self, segment: &EventSegment) -> io::Result<Option<Utc>> {
         let file = self.disk.open(&path(segment.first))?;
         let mut head = vec![0; NodeEvent::LINE_MAX];
         let read = file.read_at(&mut head, ByteCount::ZERO)?;
@@ -151,7 +151,7 @@ impl EventSegments {
         let file = self.disk.create(&path(next))?;
         self.disk.sync_dir(FOLDER)?;
         self.active = Some(file);
-        self.all.push(Segment { first: next, begun: None, bytes: 0 });
+        self.all.push(EventSegment { first: next, begun: None, bytes: 0 });
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl EventSegments {
 #[derive(Debug, Clone)]
 pub struct SegmentsView {
     disk: Arc<dyn Disk>,
-    all: Vec<Segment>,
+    all: Vec<EventSegment>,
     last: u64,
 }
 
@@ -199,7 +199,7 @@ impl SegmentsView {
     pub fn read(&self, since: u64, limit: usize) -> io::Result<Vec<NodeEvent>> {
         let mut found = Vec::new();
         for (nth, segment) in self.all.iter().enumerate() {
-            let is_before = |next: &Segment| next.first <= since.saturating_add(1);
+            let is_before = |next: &EventSegment| next.first <= since.saturating_add(1);
             if self.all.get(nth + 1).is_some_and(is_before) {
                 continue;
             }

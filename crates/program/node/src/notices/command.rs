@@ -1,11 +1,15 @@
 //! A command that is run for each event, and how programs are run and ended.
 
-use super::{Notice, NoticeStop, Told};
+use super::{Notice, NoticeOutcome, NoticeStop};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::process::{Pid, Signal, kill_process_group};
 use skyhaul_config::ExecEntry;
 use skyhaul_events::NodeEvent;
 use skyhaul_units::{Duration, printable};
 use std::ffi::OsStr;
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
@@ -20,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 /// An event that the program fails so often with is left out.
 const ATTEMPTS: u32 = 3;
+/// Bytes that it can say.
+const SAID_MAX: usize = 16 << 10;
 /// Bytes of its words that are kept.
 const WORDS_MAX: usize = 300;
 
@@ -36,18 +42,18 @@ impl Notice for CommandNotice {
         format!("command {program}")
     }
 
-    fn tell(&mut self, events: &[NodeEvent], attempt: u32, stop: &NoticeStop) -> Told {
+    fn tell(&mut self, events: &[NodeEvent], attempt: u32, stop: &NoticeStop) -> NoticeOutcome {
         let (Some(event), Some((program, arguments))) =
             (events.first(), self.command.split_first())
         else {
-            return Told::Done(0);
+            return NoticeOutcome::Done(0);
         };
         match run(program, arguments, event.to_line(), stop) {
-            Ok(()) => Told::Done(1),
+            Ok(()) => NoticeOutcome::Done(1),
             Err(reason) if attempt >= ATTEMPTS => {
-                Told::LeftOut(format!("{reason}; event {} is left out", event.number))
+                NoticeOutcome::LeftOut(format!("{reason}; event {} is left out", event.number))
             }
-            Err(reason) => Told::Again(reason),
+            Err(reason) => NoticeOutcome::Again(reason),
         }
     }
 }
@@ -62,38 +68,35 @@ pub fn run(
     input: Vec<u8>,
     stop: &NoticeStop,
 ) -> Result<(), String> {
+    let lacks = |error: std::io::Error| format!("{program} cannot be run ({error})");
+    // Files and no pipes: what the program leaves behind may hold them open for ever.
+    let given = in_memory(&input).map_err(lacks)?;
+    let mut words = in_memory(&[0; SAID_MAX]).map_err(lacks)?;
+    let stderr = words.try_clone().map_err(lacks)?;
     let mut command = Command::new(program);
-    command.args(arguments).current_dir("/");
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child =
-        command.spawn().map_err(|error| format!("{program} cannot be run ({error})"))?;
-    let ended = std::thread::scope(|scope| {
-        // A program that reads nothing, or says much, holds up only these; they end with it.
-        let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
-        scope.spawn(move || stdin.map(|mut pipe| pipe.write_all(&input)));
-        let words = scope.spawn(move || stderr.map_or_else(Vec::new, words));
-        let ended = wait(&mut child, stop);
-        (ended, words.join().unwrap_or_default())
-    });
-    match ended {
-        (Ok(status), _) if status.success() => Ok(()),
-        (Ok(status), words) => {
-            let words = printable(String::from_utf8_lossy(&words).trim(), WORDS_MAX);
-            Err(format!("{program} ended with {status}: {words}"))
+    command.args(arguments).current_dir("/").process_group(0);
+    command.stdin(given).stdout(Stdio::null()).stderr(stderr);
+    let mut child = command.spawn().map_err(lacks)?;
+    match wait(&mut child, stop) {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => {
+            let mut said = Vec::new();
+            let _ = words.rewind().and_then(|()| words.read_to_end(&mut said));
+            let said = String::from_utf8_lossy(&said).replace('\0', "");
+            Err(format!("{program} ended with {status}: {}", printable(said.trim(), WORDS_MAX)))
         }
-        (Err(reason), _) => Err(format!("{program} {reason}")),
+        Err(reason) => Err(format!("{program} {reason}")),
     }
 }
 
-/// The beginning of what a program says; the rest is read too, so that it can end.
-fn words(mut pipe: impl Read) -> Vec<u8> {
-    let mut kept = Vec::new();
-    let mut piece = [0; 4_096];
-    while let Ok(read @ 1..) = pipe.read(&mut piece) {
-        let room = (4 * WORDS_MAX).saturating_sub(kept.len());
-        kept.extend_from_slice(&piece[..read.min(room)]);
-    }
-    kept
+/// A file in memory that holds `bytes`, and never more.
+fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(memfd_create("skyhaul-notice", flags)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    fcntl_add_seals(&file, SealFlags::GROW)?;
+    Ok(file)
 }
 
 /// Waits for the end of a program, and kills it where that takes too long or the node ends.
@@ -108,7 +111,10 @@ fn wait(child: &mut Child, stop: &NoticeStop) -> Result<std::process::ExitStatus
         }
         let is_late = begun.elapsed() >= PATIENCE.to_std();
         if is_late || stop.is_requested() {
-            let _ = child.kill();
+            // With what it started.
+            if let Some(group) = Pid::from_raw(child.id().try_into().unwrap_or(0)) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
             let _ = child.wait();
             return Err(match is_late {
                 true => format!("took more than {PATIENCE} and was killed"),

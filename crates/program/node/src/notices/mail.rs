@@ -1,7 +1,7 @@
 //! Mail about events, by the system's `sendmail`: one for what came within a minute.
 
 use super::command::run;
-use super::{Notice, NoticeStop, Told};
+use super::{Notice, NoticeOutcome, NoticeStop};
 use skyhaul_config::MailEntry;
 use skyhaul_events::NodeEvent;
 use skyhaul_net::Clock;
@@ -39,11 +39,11 @@ impl Notice for MailNotice {
         format!("mail to {}", self.to.join(", "))
     }
 
-    fn tell(&mut self, events: &[NodeEvent], attempt: u32, stop: &NoticeStop) -> Told {
+    fn tell(&mut self, events: &[NodeEvent], attempt: u32, stop: &NoticeStop) -> NoticeOutcome {
         let now = self.clock.now();
         if now < self.next {
             stop.pause(self.next.since(now).min(Duration::from_secs(1)));
-            return Told::NotYet;
+            return NoticeOutcome::NotYet;
         }
         let events = &events[..events.len().min(EVENTS_MAX)];
         let text = letter(&self.to, events);
@@ -51,12 +51,12 @@ impl Notice for MailNotice {
         match run(&self.sendmail, &arguments, text.into_bytes(), stop) {
             Ok(()) => {
                 self.next = self.clock.now() + PAUSE;
-                Told::Done(events.len())
+                NoticeOutcome::Done(events.len())
             }
             Err(reason) if attempt >= ATTEMPTS => {
-                Told::LeftOut(format!("{reason}; an event is left out"))
+                NoticeOutcome::LeftOut(format!("{reason}; an event is left out"))
             }
-            Err(reason) => Told::Again(reason),
+            Err(reason) => NoticeOutcome::Again(reason),
         }
     }
 }

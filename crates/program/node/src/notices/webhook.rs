@@ -1,6 +1,6 @@
 //! A server that is told by POST.
 
-use super::{Notice, NoticeStop, Told};
+use super::{Notice, NoticeOutcome, NoticeStop};
 use crate::fault::Fault;
 use skyhaul_config::WebhookEntry;
 use skyhaul_dispatch::FailureKind;
@@ -46,20 +46,20 @@ impl Notice for WebhookNotice {
         self.name.clone()
     }
 
-    fn tell(&mut self, events: &[NodeEvent], attempt: u32, _stop: &NoticeStop) -> Told {
-        let Some(event) = events.first() else { return Told::Done(0) };
+    fn tell(&mut self, events: &[NodeEvent], attempt: u32, _stop: &NoticeStop) -> NoticeOutcome {
+        let Some(event) = events.first() else { return NoticeOutcome::Done(0) };
         let document = PostDocument {
             media: CLOUD_EVENTS,
             body: cloud_event(event).to_string().into_bytes(),
             sent_s: self.clock.utc().as_micros() / 1_000_000,
         };
         match self.post.send(&document) {
-            Ok(()) => Told::Done(1),
+            Ok(()) => NoticeOutcome::Done(1),
             Err(failure) if failure.kind == FailureKind::Refused && attempt >= REFUSED_MAX => {
                 let number = event.number;
-                Told::LeftOut(format!("{}; event {number} is left out", failure.sentence))
+                NoticeOutcome::LeftOut(format!("{}; event {number} is left out", failure.sentence))
             }
-            Err(failure) => Told::Again(failure.sentence),
+            Err(failure) => NoticeOutcome::Again(failure.sentence),
         }
     }
 }

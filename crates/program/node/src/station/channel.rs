@@ -17,6 +17,7 @@ use super::shared::StationShared;
 use super::spooler::ToSpool;
 use crate::fault::Fault;
 use crate::status::{ChannelState, StoreState};
+use contact_log::subject;
 use skyhaul_ccsds::capture::CaptureEvent;
 use skyhaul_ccsds::identify::Identification;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
@@ -187,7 +188,7 @@ impl ChannelRunner {
                 Err(error) => {
                     self.shared.alarms.raise(
                         AlarmKind::InputFailed,
-                        self.subject(),
+                        subject(&self.config),
                         &format!("input failed ({error})"),
                     );
                     self.end_contact(After::Break);
@@ -223,11 +224,6 @@ impl ChannelRunner {
                 self.shared.alarms.raise(AlarmKind::DownlinkUnknown, subject, &reason);
             }
         }
-    }
-
-    /// The subject of its alarms.
-    fn subject(&self) -> AlarmSubject {
-        AlarmSubject::from(format!("channel {}", self.config.name))
     }
 
     fn patience(&self) -> Duration {
@@ -290,10 +286,14 @@ impl ChannelRunner {
                         "also frames of spacecraft {}; each spacecraft has its own account",
                         scid.value()
                     );
-                    self.shared.alarms.raise(AlarmKind::TwoSpacecraft, self.subject(), &reason);
+                    self.shared.alarms.raise(
+                        AlarmKind::TwoSpacecraft,
+                        subject(&self.config),
+                        &reason,
+                    );
                 }
                 CaptureEvent::Unidentified(reason) if self.inputs.has_heard() => {
-                    let subject = self.subject();
+                    let subject = subject(&self.config);
                     self.doubt(&subject, reason.to_string());
                 }
                 CaptureEvent::Changed { at, .. } => self.change(at),
@@ -334,7 +334,7 @@ impl ChannelRunner {
             file: self.file.clone(),
         };
         let route = self.shared.routing.route_of(&self.config.name, &identified.mission);
-        let Some(flow) = self.open_flow(&route) else { return };
+        let Some(flow) = contact_log::open_flow(self, &route) else { return };
         let (format, from) = (identified.format, self.inputs.capture_from());
         self.remember(&ChannelPosition::Open {
             from: from.clone(),
@@ -344,7 +344,7 @@ impl ChannelRunner {
         });
         // Time spent waiting for disk space does not count as silence of the input.
         self.quiet.heard(self.clock.now());
-        self.tell_opened(flow, identified.mission.name());
+        contact_log::opened(self, flow, identified.mission.name());
         warn_of_others(&self.config, &identified.also_fits);
         let to = self.shared.routing.names(&route);
         if to.is_empty() {
@@ -364,7 +364,7 @@ impl ChannelRunner {
     /// Saves a position, and waits for disk space as long as the station runs: from an earlier
     /// position, a file would be captured twice after a restart. Returns whether it is saved.
     fn remember(&self, position: &ChannelPosition) -> bool {
-        let subject = self.subject();
+        let subject = subject(&self.config);
         let StationShared { alarms, shutdown, .. } = &*self.shared;
         loop {
             let outcome = self.memo.remember(position);
@@ -421,12 +421,12 @@ impl ChannelRunner {
         let configured = self.config.mission.as_ref();
         let configured = configured.map_or(String::new(), |mission| format!(", not of {mission}"));
         let reason = format!(
-            "the downlink is that of mission {}{}{configured}; its frames are discarded; remove the channel's \
-            `mission`, or set it to this one",
+            "the downlink is that of mission {}{}{configured}; its frames are discarded; remove \
+             the channel's `mission`, or set it to this one",
             other.mission.name(),
             other.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value())),
         );
-        self.shared.alarms.raise(AlarmKind::OtherMission, self.subject(), &reason);
+        self.shared.alarms.raise(AlarmKind::OtherMission, subject(&self.config), &reason);
     }
 
     /// Closes the contact with what the capture still holds, and begins to look for another.
@@ -468,7 +468,7 @@ impl ChannelRunner {
         self.before.frames += shown.frames;
         self.before.corrected_symbols += shown.corrected_symbols;
         self.before.set_aside += shown.set_aside;
-        self.tell_closed(shown);
+        contact_log::closed(self, shown);
     }
 
     /// The station ends: a file's contact is resumed at the next start, a live one is closed.

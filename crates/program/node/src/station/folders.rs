@@ -548,11 +548,10 @@ impl FolderRunner {
     }
 
     fn subject(&self) -> AlarmSubject {
-        let name = match &self.way.to {
+        AlarmSubject::from(match &self.way.to {
             Some(to) => format!("folder {} to {to}", self.config.name),
             None => format!("folder {}", self.config.name),
-        };
-        self.shared.behind(self.way.to.as_deref(), name)
+        })
     }
 
     fn show(&self, change: impl FnOnce(&mut FolderStatus)) {

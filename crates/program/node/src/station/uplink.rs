@@ -274,7 +274,7 @@ impl Uplink {
         if self.status.reason.as_ref() != Some(&reason) {
             tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
         }
-        self.tell_down(&reason);
+        presence::down(self, &reason);
         PathHealth::of(self).forget();
         self.paths.ended(&reason);
         self.status.paths = self.paths.status(&[], self.clock);
@@ -326,7 +326,7 @@ impl Uplink {
                 PathHealth::of(self).path_event(served.manager, &event);
             }
             Event::PathDown(path, reason) => {
-                self.tell_path_down(path, &reason.to_string());
+                presence::path_down(self, path, &reason.to_string());
                 self.paths.down(now, path, &reason.to_string());
             }
             Event::Settled { id, .. } => self.feeder.settled(id),
@@ -397,7 +397,7 @@ impl Uplink {
             standby.connected(&self.shared.spool(), now);
         }
         self.connection.id().into_iter().for_each(|id| served.guests.opened(id, name));
-        self.tell_open();
+        presence::opened(self);
         self.status.state = LineState::Open;
         self.status.reason = None;
         self.status.connects += 1;

@@ -1,6 +1,7 @@
 //! The notices of a consumer, in its folder of notices.
 
 use super::named::names;
+use super::outlet::tell;
 use super::read_notices::ReadNotice;
 use super::worker::OutletWorker;
 use sha2::{Digest, Sha256};
@@ -92,7 +93,7 @@ impl OutletWorker {
                 DeliveryState::Refused => EventKind::DeliveryRefused,
                 _ => EventKind::DeliveryAccepted,
             };
-            outlet.tell(kind, id, format!("delivery {id} to {consumer}: {reason}"));
+            tell(&outlet, kind, id, format!("delivery {id} to {consumer}: {reason}"));
             if row.delivery.state == DeliveryState::Refused {
                 outlet.shared.alarms.raise(
                     AlarmKind::DeliveryRefused,

@@ -80,13 +80,6 @@ impl Outlet {
         self.destination.name.as_str()
     }
 
-    /// Notes what became of a delivery.
-    pub fn tell(&self, kind: EventKind, id: u64, sentence: String) {
-        let note = EventNote::new(kind, format!("delivery {id}"), sentence);
-        let note = note.with("delivery", id).with("destination", self.name());
-        self.shared.alarms.events().note(note);
-    }
-
     /// The ledger.
     pub fn ledger(&self) -> &DeliveryLedger {
         self.shared.deliveries()
@@ -270,3 +263,10 @@ pub fn spread(id: u64) -> u32 {
 const NEAR_LOOK: Duration = Duration::from_millis(500);
 /// Between two looks into a folder of another machine.
 const FAR_LOOK: Duration = Duration::from_secs(30);
+
+/// Notes what became of a delivery.
+pub fn tell(outlet: &Outlet, kind: EventKind, id: u64, sentence: String) {
+    let note = EventNote::new(kind, format!("delivery {id}"), sentence);
+    let note = note.with("delivery", id).with("destination", outlet.name());
+    outlet.shared.alarms.events().note(note);
+}

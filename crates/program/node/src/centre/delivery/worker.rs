@@ -1,7 +1,7 @@
 //! A thread of one destination: begins its deliveries in their order, and reads its notices. A
 //! destination whose folder hangs holds up no other.
 
-use super::outlet::{Outlet, check_folder, spread};
+use super::outlet::{Outlet, check_folder, spread, tell};
 use super::product::stem_of;
 use skyhaul_catalogue::Item;
 use skyhaul_catalogue_io::{CatalogueError, CatalogueReader, DeliveryRow, ItemRow};
@@ -199,7 +199,7 @@ impl OutletWorker {
         let (name, to) = (stem_of(&of.item), outlet.name());
         tracing::info!(destination = to, name, "delivered");
         let sentence = format!("delivery {id}: {name} is at {to}");
-        outlet.tell(EventKind::DeliveryHanded, id, sentence);
+        tell(&outlet, EventKind::DeliveryHanded, id, sentence);
         Ok(None)
     }
 
@@ -215,7 +215,7 @@ impl OutletWorker {
             let subject = product_for(self.outlet.name());
             self.outlet.shared.alarms.raise(AlarmKind::DeliveryLost, subject, &failure.sentence);
             let sentence = format!("delivery {id}: {}", failure.sentence);
-            self.outlet.tell(EventKind::DeliveryFailed, id, sentence);
+            tell(&self.outlet, EventKind::DeliveryFailed, id, sentence);
         }
         Ok(Some(failure))
     }

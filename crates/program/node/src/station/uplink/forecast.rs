@@ -1,5 +1,6 @@
 //! Forecasts of contacts, and their alarms.
 
+use super::presence::subject_behind;
 use super::*;
 use skyhaul_config::ContactLabel;
 use skyhaul_events::AlarmKind;
@@ -53,7 +54,7 @@ impl Uplink {
 
     pub(super) fn report_forecast(&self, flow: FlowId, change: ForecastChange) {
         let contact = format!("contact {} of {}", flow.0, self.label(flow).channel);
-        let subject = self.subject_behind(&contact);
+        let subject = subject_behind(self, &contact);
         match change {
             ForecastChange::Late(late) => {
                 let reason =

@@ -2,6 +2,7 @@
 //! the line.
 
 use super::Uplink;
+use super::presence::subject_behind;
 use crate::journal::EventNote;
 use crate::station::paths::SmallerPacket;
 use skyhaul_events::{AlarmKind, EventKind};
@@ -43,7 +44,7 @@ impl<'a> PathHealth<'a> {
             }
             Event::PathStalled(_) => self.path_stalled(path, &status),
             Event::PathBack(_) => {
-                let about = self.uplink.subject_behind(&about(self.uplink.paths.title(path)));
+                let about = subject_behind(self.uplink, &about(self.uplink.paths.title(path)));
                 if !self.uplink.shared.alarms.clear(AlarmKind::PathBlackHole, &about) {
                     tracing::info!(path = self.uplink.paths.title(path), "path answers again");
                 }
@@ -90,7 +91,7 @@ impl<'a> PathHealth<'a> {
             PathState::BlackHole => {
                 let reason = "only short packets arrive; no larger size works; \
                               ask the line's operator for packets of 1280 bytes";
-                let subject = self.uplink.subject_behind(&about(title));
+                let subject = subject_behind(self.uplink, &about(title));
                 self.uplink.shared.alarms.raise(AlarmKind::PathBlackHole, subject, reason);
             }
             PathState::Silent => tracing::warn!(
@@ -107,7 +108,7 @@ impl<'a> PathHealth<'a> {
 
     fn path_resized(&self, path: PathId, payload: usize) {
         let packets = packets(self.uplink.paths.title(path));
-        let (about, alarms) = (self.uplink.subject_behind(&packets), &self.uplink.shared.alarms);
+        let (about, alarms) = (subject_behind(self.uplink, &packets), &self.uplink.shared.alarms);
         match self.uplink.paths.smaller_packet(path, payload) {
             Some(SmallerPacket { size, configured }) => {
                 let reason = format!(

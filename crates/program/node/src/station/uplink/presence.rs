@@ -12,34 +12,6 @@ impl Uplink {
         AlarmSubject::from(format!("{what}{}", self.about))
     }
 
-    /// The same, of an alarm that says nothing while the destination is silent.
-    pub(super) fn subject_behind(&self, what: &str) -> AlarmSubject {
-        self.subject(what).behind(&self.centre.name)
-    }
-
-    /// The session is set up.
-    pub(super) fn tell_open(&self) {
-        self.shared.alarms.connected(&self.centre.name);
-        self.tell(EventKind::PeerConnected, format!("the line to {} is open", self.centre.name));
-    }
-
-    /// The session has ended, if there was one.
-    pub(super) fn tell_down(&self, reason: &str) {
-        self.shared.alarms.lost(&self.centre.name);
-        if self.status.state == LineState::Open {
-            let sentence = format!("the line to {} is down: {reason}", self.centre.name);
-            self.tell(EventKind::PeerDisconnected, sentence);
-        }
-    }
-
-    /// A path has ended.
-    pub(super) fn tell_path_down(&self, path: PathId, reason: &str) {
-        let (title, peer) = (self.paths.title(path), &self.centre.name);
-        let sentence = format!("path {title} to {peer} is down: {reason}");
-        let note = EventNote::new(EventKind::PathDown, format!("path {title}"), sentence);
-        self.shared.alarms.events().note(note.with("peer", peer.clone()));
-    }
-
     /// Ends a session that must not continue, with an alarm; the centre is called again.
     pub(super) fn end_with_alarm(
         &mut self,
@@ -50,9 +22,37 @@ impl Uplink {
         self.shared.alarms.raise(kind, SPOOL, reason);
         self.call_again(served, &format!("{SPOOL} {}: {reason}", kind.says()));
     }
+}
 
-    fn tell(&self, kind: EventKind, sentence: String) {
-        let note = EventNote::new(kind, format!("node {}", self.centre.name), sentence);
-        self.shared.alarms.events().note(note.with("peer", self.centre.name.clone()));
+/// The subject of an alarm that says nothing while the destination is silent.
+pub fn subject_behind(uplink: &Uplink, what: &str) -> AlarmSubject {
+    uplink.subject(what).behind(&uplink.centre.name)
+}
+
+/// The session is set up.
+pub fn opened(uplink: &Uplink) {
+    uplink.shared.alarms.connected(&uplink.centre.name);
+    tell(uplink, EventKind::PeerConnected, format!("the line to {} is open", uplink.centre.name));
+}
+
+/// The session has ended, if there was one.
+pub fn down(uplink: &Uplink, reason: &str) {
+    uplink.shared.alarms.lost(&uplink.centre.name);
+    if uplink.status.state == LineState::Open {
+        let sentence = format!("the line to {} is down: {reason}", uplink.centre.name);
+        tell(uplink, EventKind::PeerDisconnected, sentence);
     }
+}
+
+/// A path has ended.
+pub fn path_down(uplink: &Uplink, path: PathId, reason: &str) {
+    let (title, peer) = (uplink.paths.title(path), &uplink.centre.name);
+    let sentence = format!("path {title} to {peer} is down: {reason}");
+    let note = EventNote::new(EventKind::PathDown, format!("path {title}"), sentence);
+    uplink.shared.alarms.events().note(note.with("peer", peer.clone()));
+}
+
+fn tell(uplink: &Uplink, kind: EventKind, sentence: String) {
+    let note = EventNote::new(kind, format!("node {}", uplink.centre.name), sentence);
+    uplink.shared.alarms.events().note(note.with("peer", uplink.centre.name.clone()));
 }
