@@ -16,14 +16,14 @@ pub struct PageFlag {
 }
 
 /// Where a page goes.
-pub struct PageFile(PathBuf);
+pub struct ProbePageFile(PathBuf);
 
 impl PageFlag {
     /// Makes the folder, before anything is measured; `None` where no page is wanted.
     ///
     /// # Errors
     /// A folder that cannot be made.
-    pub fn open(&self, kind: &str) -> Result<Option<PageFile>, Failure> {
+    pub fn open(&self, kind: &str) -> Result<Option<ProbePageFile>, Failure> {
         let Some(place) = &self.report else { return Ok(None) };
         let is_file = place.extension().is_some_and(|extension| extension == "html");
         let file = if is_file { place.clone() } else { place.join(format!("{kind}.html")) };
@@ -32,11 +32,11 @@ impl PageFlag {
         if !folder.as_os_str().is_empty() {
             std::fs::create_dir_all(&folder).map_err(|source| unwritable(place, source))?;
         }
-        Ok(Some(PageFile(file)))
+        Ok(Some(ProbePageFile(file)))
     }
 }
 
-impl PageFile {
+impl ProbePageFile {
     /// Writes the page; whoever reads it meanwhile has the old one or the new one.
     ///
     /// # Errors

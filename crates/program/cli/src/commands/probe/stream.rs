@@ -1,7 +1,7 @@
 //! The common parts of commands that send streams: their files, their beginning and end.
 
 use super::far::{FarEnd, FarFlags, Heading, able};
-use super::page::{PageFile, PageFlag, subject};
+use super::page::{PageFlag, ProbePageFile, subject};
 use super::series;
 use serde::Serialize;
 use skyhaul_exit::Failure;
@@ -39,7 +39,7 @@ pub struct Measurement {
     /// The session.
     pub near: ProbeClient<SocketLine>,
     heading: Heading,
-    page: Option<PageFile>,
+    page: Option<ProbePageFile>,
     series: Option<PathBuf>,
     pings: Option<PathBuf>,
 }
