@@ -8,7 +8,7 @@ use skyhaul_serve::{
     finished, parse_odata_filter, root_of, selection,
 };
 use skyhaul_units::{Instant, Utc};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A catalogue with nothing in it, and one contact.
 struct Nothing;
@@ -61,6 +61,14 @@ fn contact() -> ContactSession {
     }
 }
 
+/// An account with an access key.
+static ACCOUNTS: LazyLock<Accounts> = LazyLock::new(|| {
+    let text = "[[account]]\nname = \"a\"\n[[account.key]]\nlabel = \"1\"\nid = \
+                \"AKIAIOSFODNN7EXAMPLE\"\nsecret = \"nobody-knows-this-so-it-is-good\"\ncreated = \
+                \"2026-11-26T00:00:00Z\"\n";
+    Accounts::parse(text).unwrap_or_default()
+});
+
 /// Lines as target, `Authorization`, `x-amz-date` and host of a request of S3: it is refused or
 /// answered with XML, and nobody who has no secret is admitted.
 pub fn signed_requests(input: &[u8]) {
@@ -73,13 +81,8 @@ pub fn signed_requests(input: &[u8]) {
     for (name, value) in ["authorization", "x-amz-date", "host"].into_iter().zip(lines) {
         request.headers.insert(name.to_owned(), value.to_owned());
     }
-    let accounts = Accounts::parse(
-        "[[account]]\nname = \"a\"\n[[account.key]]\nlabel = \"1\"\nid = \
-         \"AKIAIOSFODNN7EXAMPLE\"\nsecret = \"nobody-knows-this-so-it-is-good\"\ncreated = \
-         \"2026-11-26T00:00:00Z\"\n",
-    );
     let limits = GateLimits { connections: 1, per_address: 1 };
-    let mut gate = Gate::new(limits, accounts.ok());
+    let mut gate = Gate::new(limits, Some(ACCOUNTS.clone()));
     let utc = Utc::from_rfc3339("2013-05-24T00:00:00Z").unwrap_or_default();
     let now = GateTime { now: Instant::ZERO, utc };
     let refused = gate.admit(&request, Some(ServeRoot::S3), now);

@@ -66,5 +66,5 @@ pub use spool::{
     Depth, DestinationBacklog, DestinationError, DestinationId, DestinationRole, FLOW_END,
     FlowExtent, FlowRoute, GaveWay, GivesWay, MAX_DESTINATIONS, OpenFlow, RecallReader, Settle,
     Since, Spool, SpoolConfig, SpoolDestination, SpoolDraw, SpoolError, SpoolItem, SpoolPressure,
-    SpoolQueue, SpoolReader, SpoolStats, Subscriptions, Waiting,
+    SpoolQueue, SpoolReader, SpoolStats, Subscriptions, Waiting, flows_written_since,
 };

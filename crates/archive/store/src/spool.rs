@@ -35,7 +35,6 @@ use crate::{FlowId, MAX_PAYLOAD, Seq};
 use flows::Flows;
 use identity::Identity;
 use skyhaul_units::{ByteCount, Duration, Utc};
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -46,7 +45,7 @@ pub use destinations::{
 pub use identity::SpoolDraw;
 pub use queue::SpoolQueue;
 pub use reader::{SpoolItem, SpoolReader};
-pub use recall::RecallReader;
+pub use recall::{RecallReader, flows_written_since};
 pub use subscriptions::Subscriptions;
 pub use table::{FLOW_END, FlowExtent, MAX_LIVE_FLOWS};
 pub use waiting::{DestinationBacklog, SpoolPressure, Waiting};
@@ -385,12 +384,6 @@ impl Spool {
         }
         self.queue.log.segments_mut().sync_removals()?;
         Ok(freed)
-    }
-
-    /// The flows of which a record was written at `from` or later, and is here.
-    pub fn flows_written_since(&self, from: Utc) -> BTreeSet<FlowId> {
-        let spans = self.queue.log.segments().iter().flat_map(|(_, summary)| &summary.flows);
-        spans.filter(|span| span.last_written >= from).map(|span| span.flow).collect()
     }
 
     /// Whether a record was appended that is not durable.

@@ -141,8 +141,8 @@ mod tests {
     fn a_node_that_only_captures_serves_contacts_alone() {
         let station = "[node]\nname = \"s\"\nkey = \"k\"\nstate = \"s\"\n[[destination]]\nto = \
                        \"node:c\"\n[[peer]]\nname = \"c\"\naddresses = [\"127.0.0.1:4700\"]\n\
-                       fingerprints = [\"SHA256:DIGITS\"]\n[[channel]]\nname = \"x\"\ninput = \"file:a\"\n[serve]\nbind = \
-                       \"127.0.0.1:0\"\ninterfaces = [\"cadip\"]\n";
+                       fingerprints = [\"SHA256:DIGITS\"]\n[[channel]]\nname = \"x\"\ninput = \
+                       \"file:a\"\n[serve]\nbind = \"127.0.0.1:0\"\ninterfaces = [\"cadip\"]\n";
         let read = |text: &str| parse(text, Path::new("/etc/skyhaul/node.toml"));
         let station = station.replace("DIGITS", &"0f".repeat(32));
         let config = read(&station).unwrap();

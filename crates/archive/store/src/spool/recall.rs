@@ -4,12 +4,19 @@ use super::{SpoolError, SpoolQueue};
 use crate::FlowId;
 use crate::log::{LogCursor, LogEntry, LogRecord};
 use skyhaul_units::Utc;
+use std::collections::BTreeSet;
 
 /// A place in what the spool has of one flow. Holds one open file and no record.
 #[derive(Debug)]
 pub struct RecallReader {
     flow: FlowId,
     cursor: LogCursor,
+}
+
+/// The flows of which a record was written at `from` or later, and is here.
+pub fn flows_written_since(queue: &SpoolQueue, from: Utc) -> BTreeSet<FlowId> {
+    let spans = queue.log.segments().iter().flat_map(|(_, summary)| &summary.flows);
+    spans.filter(|span| span.last_written >= from).map(|span| span.flow).collect()
 }
 
 impl SpoolQueue {

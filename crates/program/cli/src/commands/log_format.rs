@@ -290,9 +290,9 @@ mod tests {
     #[test]
     fn what_was_left_out_is_said_when_the_span_is_over() {
         let limit = LineLimit::new(Clock::start());
-        let callsite = tracing::callsite::Identifier(&CALL);
+        let callsite = Identifier(&CALL);
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        let mut count = |seconds| limit.count(at(seconds), callsite.clone(), || "x:1".to_owned());
+        let count = |seconds| limit.count(at(seconds), callsite.clone(), || "x:1".to_owned());
         let told = (0..LINES_MAX + 20).filter(|_| count(1)).count() as u64;
         assert_eq!(told, LINES_MAX);
         assert!(count(11), "the next span has begun");

@@ -241,6 +241,17 @@ fn at_another_node_nothing_is_replaced_and_its_rights_hold() {
     assert_eq!(fs::read(pair.got("P0000002V1.CR")).unwrap(), b"short");
     let status = printed(&["status", "--config", "centre.toml"], pair.folder());
     assert!(status.contains("a product for lance is not delivered"), "{status}");
+    // The alarm ends when each went again.
+    for name in ["P0000001V1.PDS", "P0000002V1.CR"] {
+        fs::remove_file(pair.got(name)).unwrap();
+    }
+    for one in all.iter().filter(|one| one["state"] == "refused") {
+        let id = one["id"].to_string();
+        printed(&["deliveries", "again", &id, "--config", "centre.toml"], pair.folder());
+    }
+    pair.settled(3, "accepted");
+    let status = || printed(&["status", "--config", "centre.toml"], pair.folder());
+    until(|| (!status().contains("a product for lance is not")).then_some(()), status);
     // The far node has the last word on who writes there.
     drop(far);
     let config = pair.folder().join("customer.toml");

@@ -5,7 +5,7 @@ use crate::alarms::Alarms;
 use crate::custody::StoredContact;
 use crate::sessions::{ContactBlocks, ContactSource};
 use crate::shutdown::Shutdown;
-use skyhaul_store::{LogRecord, RecallReader, StationName};
+use skyhaul_store::{LogRecord, RecallReader, StationName, flows_written_since};
 use skyhaul_units::Utc;
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ impl ContactSource for StationShared {
         let of = |flow| StoredContact { space: space.clone(), flow };
         let spool = self.spool();
         let open = spool.queue().open_flows().into_iter().map(|open| open.flow);
-        open.chain(spool.flows_written_since(from)).map(of).collect()
+        open.chain(flows_written_since(spool.queue(), from)).map(of).collect()
     }
 
     fn next(
