@@ -124,7 +124,6 @@ impl WebEntry {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::parse;
     use std::path::Path;
 
