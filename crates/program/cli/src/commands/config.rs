@@ -12,8 +12,9 @@ use guests::{
 };
 use skyhaul_config::{
     BlocksEntry, BudgetEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name,
-    NodeConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets, ProductWindow,
-    Products, Refill, ServeEntry, SettleName, StationConfig, SubscriptionEntry, WebEntry,
+    NodeConfig, NoticesConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets,
+    ProductWindow, Products, Refill, ServeEntry, SettleName, StationConfig, SubscriptionEntry,
+    WebEntry,
 };
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_serve::ServeRoot;
@@ -85,7 +86,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
-    let NodeConfig { node, station, centre, blocks, serve, web, notices: _ } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web, notices } = config;
     writeln!(out, "node {}", node.name)?;
     let (mut missions, mut classes) = (&Vec::new(), &Vec::new());
     if let Some(station) = station {
@@ -100,7 +101,23 @@ fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
     blocks.iter().try_for_each(|blocks| write_blocks(blocks, out))?;
     serve.iter().try_for_each(|serve| write_serve(serve, out))?;
     web.iter().try_for_each(|web| write_web(web, out))?;
+    write_notices(notices, out)?;
     write_places(missions, node, out)
+}
+
+/// Who is told of events.
+fn write_notices(notices: &NoticesConfig, out: &mut dyn Write) -> io::Result<()> {
+    for hook in &notices.webhooks {
+        let signed = if hook.secret_file.is_some() { "signed" } else { "not signed" };
+        writeln!(out, "  tells {} of events, {signed}", hook.url)?;
+    }
+    for entry in &notices.commands {
+        writeln!(out, "  runs `{}` for events", entry.command.join(" "))?;
+    }
+    for mail in &notices.mails {
+        writeln!(out, "  mails events to {}", mail.to.join(", "))?;
+    }
+    Ok(())
 }
 
 fn write_serve(serve: &ServeEntry, out: &mut dyn Write) -> io::Result<()> {

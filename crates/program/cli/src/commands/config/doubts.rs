@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// What would keep the node from working, each as a sentence and what to do.
 pub fn doubts(config: &NodeConfig) -> Vec<String> {
-    let NodeConfig { node, station, centre, blocks, serve, web, notices: _ } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web, notices } = config;
     let far = station.iter().flat_map(|station| &station.destinations).map(|far| &far.peer);
     let (mut peers, mut folders) = (Vec::new(), Vec::new());
     if let Some(centre) = centre {
@@ -57,6 +57,13 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
         let file = file.display();
         format!("{file} cannot be read; help: correct [web], or make the file")
     });
+    let told = notices.webhooks.iter().flat_map(|hook| hook.secret_file.iter().chain(&hook.ca));
+    let told = told.filter(|file| std::fs::File::open(file).is_err());
+    let told = told.map(|file| {
+        let file = file.display();
+        format!("{file} cannot be read; help: correct [[webhook]], or make the file")
+    });
+    let served = served.chain(told);
     let own = own.as_ref().err().cloned();
     own.into_iter().chain(peers).chain(folders).chain(users).chain(served).chain(shown).collect()
 }
