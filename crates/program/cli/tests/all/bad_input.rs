@@ -436,8 +436,10 @@ fn a_running_station_that_is_refused_keeps_capturing_and_says_why() {
     bench.write("station.toml", station.as_bytes());
     let mut running = bench.start(&["run", "station.toml"]);
     running.log_until("the far end does not trust our key");
-    let status = text(&bench.run(&["status", "--config", "station.toml"]).stdout);
-    assert!(status.contains("does not trust our key") && status.contains("takes data"), "{status}");
+    let status = || text(&bench.run(&["status", "--config", "station.toml"]).stdout);
+    // It is an alarm when it has lasted for a second.
+    until(|| status().contains("does not trust our key").then_some(()), status);
+    assert!(status().contains("takes data"));
 }
 
 #[test]

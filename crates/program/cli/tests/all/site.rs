@@ -168,6 +168,11 @@ fn after_a_kill_of_the_centre_connections_are_reset_and_everything_resumes_in_th
     assert_eq!(products, alone.products());
 }
 
+/// Waits for an alarm of the station: it stands when its condition has lasted for a second.
+fn alarm_of(pair: &Pair, part: &str) {
+    until(|| pair.shown("station").contains(part).then_some(()), || pair.state());
+}
+
 #[test]
 fn a_mirror_without_a_folder_at_the_centre_is_refused_with_what_to_do() {
     let pair = Pair::prepare("", "");
@@ -180,7 +185,7 @@ fn a_mirror_without_a_folder_at_the_centre_is_refused_with_what_to_do() {
     };
     let reason = until(|| refused(&pair.status("station")), || pair.state());
     assert!(reason.contains("add [peer.files] to its [[peer]] there"), "{reason}");
-    assert!(pair.shown("station").contains("the mirror of "), "it is an alarm");
+    alarm_of(&pair, "the mirror of ");
     // The contact is not affected.
     pair.products();
 }
@@ -198,7 +203,7 @@ fn a_stream_whose_sink_the_centre_does_not_allow_is_refused_with_what_to_do() {
     };
     let reason = until(|| refused(&pair.status("station")), || pair.state());
     assert!(reason.contains("`root` in [peer.streams]"), "{reason}");
-    assert!(pair.shown("station").contains("the stream from "), "it is an alarm");
+    alarm_of(&pair, "the stream from ");
     // What is allowed is sent, and ends with the station without a fault.
     let goes =
         || pair.status("centre")["streams"][0]["received"].as_u64().filter(|frames| *frames > 0);

@@ -1,12 +1,11 @@
 //! A real browser, Chromium, driven over its own protocol through a pipe.
 
-use super::patience::until;
+use super::patience::{PATIENCE, until};
 use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, channel};
 
 /// A browser with one tab. It ends with the test.
 pub struct Browser {
@@ -15,6 +14,8 @@ pub struct Browser {
     messages: Receiver<Value>,
     next: u64,
     tab: Option<String>,
+    /// Pages that were loaded.
+    loads: u32,
     /// The addresses that the tab asked for.
     pub asked: Vec<String>,
     /// What scripts complained of, and what the policy forbade.
@@ -66,7 +67,8 @@ impl Browser {
             })
             .unwrap();
         let (asked, complaints) = (Vec::new(), Vec::new());
-        let mut browser = Self { child, orders, messages, next: 0, tab: None, asked, complaints };
+        let mut browser =
+            Self { child, orders, messages, next: 0, tab: None, loads: 0, asked, complaints };
         let target = browser.order("Target.createTarget", json!({"url": "about:blank"}));
         let target = json!({"targetId": target["targetId"], "flatten": true});
         let tab = browser.order("Target.attachToTarget", target);
@@ -85,22 +87,14 @@ impl Browser {
             order["sessionId"] = json!(tab);
         }
         self.orders.write_all(format!("{order}\0").as_bytes()).unwrap();
-        let wanted = self.next;
-        until(
-            || match self.messages.recv_timeout(Duration::from_secs(5)) {
-                Ok(message) if message["id"] == wanted => {
-                    assert!(message["error"].is_null(), "{method}: {message}");
-                    Some(message["result"].clone())
-                }
-                Ok(event) => {
-                    self.note(&event);
-                    None
-                }
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => panic!("the browser has ended"),
-            },
-            || format!("the browser does not answer {method}"),
-        )
+        loop {
+            let message = self.messages.recv_timeout(PATIENCE).expect("the browser answers");
+            if message["id"] == self.next {
+                assert!(message["error"].is_null(), "{method}: {message}");
+                return message["result"].clone();
+            }
+            self.note(&message);
+        }
     }
 
     fn note(&mut self, event: &Value) {
@@ -110,6 +104,7 @@ impl Browser {
                 let address = parameters["request"]["url"].as_str().unwrap_or_default();
                 self.asked.push(address.to_owned());
             }
+            Some("Page.loadEventFired") => self.loads += 1,
             Some("Runtime.exceptionThrown") => self.complaints.push(parameters.to_string()),
             Some("Log.entryAdded") if parameters["entry"]["level"] == "error" => {
                 self.complaints.push(parameters["entry"]["text"].to_string());
@@ -118,14 +113,19 @@ impl Browser {
         }
     }
 
-    /// Opens a page.
+    /// Opens a page, and waits until it is loaded: what is asked before is lost with the old one.
     pub fn open(&mut self, address: &str) {
+        let before = self.loads;
         self.order("Page.navigate", json!({"url": address}));
+        while self.loads == before {
+            let event = self.messages.recv_timeout(PATIENCE).expect("the page is loaded");
+            self.note(&event);
+        }
     }
 
     /// The value of an expression in the page.
     pub fn value(&mut self, expression: &str) -> Value {
-        let order = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let order = json!({"expression": expression, "returnByValue": true});
         self.order("Runtime.evaluate", order)["result"]["value"].clone()
     }
 

@@ -70,10 +70,11 @@ pub fn start(name: &str, folder: &Path, flags: &[&str]) -> Running {
     Running::of(skyhaul(&arguments, folder).stdout(Stdio::null()).stderr(log))
 }
 
-/// What a node with one part, `station` or `centre`, says of it in the answer of `status --json`;
-/// `None` where it did not answer.
+/// What a node with one part, `station` or `centre`, says of it in the answer of `status --json`,
+/// whether it has a page or not; `None` where it did not answer.
 pub fn part(answer: &[u8]) -> Option<Value> {
-    let Value::Object(parts) = serde_json::from_slice(answer).ok()? else { return None };
+    let Value::Object(mut parts) = serde_json::from_slice(answer).ok()? else { return None };
+    parts.remove("web");
     assert_eq!(parts.len(), 1, "a node with one part: {parts:?}");
     parts.into_iter().next().map(|(_, part)| part)
 }
