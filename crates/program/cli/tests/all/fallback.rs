@@ -152,7 +152,12 @@ fn when_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_a
     // Half-way between the full size, 1472, and the smallest, 1200.
     let paths =
         changing.paths(|paths| paths[0]["payload"].as_u64().is_some_and(|size| size > 1_200));
-    assert_eq!(states(&paths), ["active"], "{paths:?}");
+    // TCP may stand by, where many of the long packets were lost in a row.
+    assert_eq!(
+        (&paths[0]["over"], states(&paths)[0]),
+        (&Value::from("udp"), "active"),
+        "{paths:?}"
+    );
     assert_eq!(paths[0]["payload"], 1_335, "{paths:?}");
     let alarms = changing.alarms();
     assert!(alarms.contains("packets of 1500 bytes are lost"), "{alarms}");

@@ -39,6 +39,13 @@ fn a_contact_of_which_nothing_is_left_does_not_wait_for_ever_where_its_spool_bec
     run(|seed| World::with_copies(seed).run(), 250);
 }
 
+/// A copy had an open contact of which the centre had all; the other copy ended it. What the first
+/// one captured of it then was held for delivered, and went.
+#[test]
+fn a_contact_that_another_copy_ended_takes_no_more_data() {
+    run(|seed| World::with_copies(seed).run(), 1_950);
+}
+
 /// Seeds of each kind of world in `make test`; `make simulate` runs thousands.
 const SEEDS: u64 = 80;
 

@@ -154,7 +154,7 @@ fn nine_in_ten_verdicts_are_right_on_seeds_that_no_threshold_was_set_on() {
 
 #[test]
 fn confidence_is_no_more_than_how_often_a_verdict_is_right_whatever_faults_are_like() {
-    let runs = if is_all() { 6 } else { 2 };
+    let runs = if is_all() { 6 } else { 3 };
     let seeds = HELD_OUT..HELD_OUT + runs;
     let mut all = hold(Kind::Beside, &seeds);
     let noisy = hold(Kind::Noisy, &seeds);

@@ -186,7 +186,7 @@ impl Bounds {
     pub(super) fn raise(&mut self, acked: ByteCount, window: ByteCount) -> bool {
         let Some(bound) = self.long_term.filter(|bound| window >= *bound) else { return false };
         if let Some(per_segment) = self.slope.bytes_per_segment {
-            self.slope.acked += acked.as_u64();
+            self.slope.acked = self.slope.acked.saturating_add(acked.as_u64());
             let segments = self.slope.acked / per_segment;
             self.slope.acked -= segments * per_segment;
             self.long_term = Some(bound + self.segment.times(segments));
@@ -244,6 +244,18 @@ mod tests {
         assert_eq!(bounds.reductions(), 2, "nothing without loss");
         bounds.forget_short_term();
         assert_eq!((bounds.rate(), bounds.short_term()), (None, None));
+    }
+
+    #[test]
+    fn acknowledgements_of_any_size_are_added_up() {
+        let mut bounds = Bounds::new(SEGMENT);
+        bounds.set_long_term(SEGMENT);
+        let window = ByteCount::new(u64::MAX);
+        bounds.raise_slope(window);
+        for bytes in [u64::MAX - 1, u64::MAX] {
+            assert!(bounds.raise(ByteCount::new(bytes), window));
+        }
+        assert!(bounds.long_term() > Some(SEGMENT));
     }
 
     #[test]
