@@ -25,6 +25,11 @@ impl SpoolQueue {
         self.flows.table.open_flows().collect()
     }
 
+    /// Whether this spool, or one that it was copied from, has opened a flow of this number.
+    pub fn was_opened(&self, flow: FlowId) -> bool {
+        flow < self.flows.table.coming()
+    }
+
     /// The lowest flow that has something waiting, or else the next that will be opened.
     pub fn lowest_flow(&self) -> FlowId {
         self.flows.table.live().min().unwrap_or_else(|| self.flows.table.coming())

@@ -57,6 +57,11 @@ pub fn find_divergence(
     if !spool.goes_on_from(opening) {
         return Ok(Some(Divergence::Opening(opening)));
     }
+    // The number of a flow that another copy opened is given here too, to another contact.
+    let mut held = custody.resume.open.iter();
+    if let Some(held) = held.find(|held| !spool.queue().was_opened(held.flow)) {
+        return Ok(Some(Divergence::Ahead(held.flow)));
+    }
     for flow in spool.queue().flows_to(to) {
         if let Some(held) = custody.resume.held(flow)
             && let Compared::Diverged(found) = compare(spool, to, held)?
@@ -212,6 +217,21 @@ mod tests {
                 "{next}"
             );
         }
+    }
+
+    #[test]
+    fn a_contact_that_only_another_copy_opened_sets_the_spool_apart() {
+        let disk = SimDisk::new(ByteCount::mib(256));
+        let mut spool = open(&disk, 1);
+        let (identity, copy) = (spool.identity().unwrap(), disk.copy());
+        let flow = spool.open_flow(NOW).unwrap();
+        append(&mut spool, flow, &[1, 2]);
+        let custody = has(identity, flow, Seq(2), 2);
+        assert_eq!(find_divergence(&mut spool, TO, &custody).unwrap(), None);
+        let mut copy = open(&copy, 2);
+        let found = find_divergence(&mut copy, TO, &custody).unwrap();
+        assert_eq!(found, Some(Divergence::Ahead(flow)));
+        assert_eq!(copy.open_flow(NOW).unwrap(), flow, "it would have had the same number");
     }
 
     #[test]

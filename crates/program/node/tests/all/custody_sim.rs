@@ -39,10 +39,10 @@ fn a_contact_of_which_nothing_is_left_does_not_wait_for_ever_where_its_spool_bec
     run(|seed| World::with_copies(seed).run(), 250);
 }
 
-/// A copy had an open contact of which the centre had all; the other copy ended it. What the first
-/// one captured of it then was held for delivered, and went.
+/// A copy met a centre that had a contact of the other copy, opened one of the same number
+/// afterwards, and its first blocks were taken for what the centre had already.
 #[test]
-fn a_contact_that_another_copy_ended_takes_no_more_data() {
+fn a_contact_of_a_number_that_another_copy_gave_is_another_one() {
     run(|seed| World::with_copies(seed).run(), 1_950);
 }
 
