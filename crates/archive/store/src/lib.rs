@@ -64,7 +64,8 @@ pub use publish::{Pending, PublishError, Publisher};
 pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use spool::{
     Depth, DestinationBacklog, DestinationError, DestinationId, DestinationRole, FLOW_END,
-    FlowExtent, FlowRoute, GaveWay, GivesWay, MAX_DESTINATIONS, OpenFlow, RecallReader, Settle,
-    Since, Spool, SpoolConfig, SpoolDestination, SpoolDraw, SpoolError, SpoolItem, SpoolPressure,
-    SpoolQueue, SpoolReader, SpoolStats, Subscriptions, Waiting, flows_written_since,
+    FlowExtent, FlowNumbers, FlowRoute, GaveWay, GivesWay, MAX_DESTINATIONS, OpenFlow,
+    RecallReader, Settle, Since, Spool, SpoolConfig, SpoolDestination, SpoolDraw, SpoolError,
+    SpoolItem, SpoolPressure, SpoolQueue, SpoolReader, SpoolStats, Subscriptions, Waiting,
+    flows_written_since,
 };

@@ -43,7 +43,7 @@ pub use destinations::{
     MAX_DESTINATIONS, Settle, Since, SpoolDestination,
 };
 pub use identity::SpoolDraw;
-pub use queue::SpoolQueue;
+pub use queue::{FlowNumbers, SpoolQueue};
 pub use reader::{SpoolItem, SpoolReader};
 pub use recall::{RecallReader, flows_written_since};
 pub use subscriptions::Subscriptions;

@@ -6,6 +6,16 @@ use crate::log::{DamagedRange, FlowSpan, Log, LogCursor, LogEntry, LogRecord, Se
 use crate::{FlowId, Seq, mark};
 use skyhaul_units::{BlockMark, ByteCount, Utc};
 
+/// The numbers that the flows of a spool have and get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowNumbers {
+    /// The lowest one of which something waits, or else the coming one.
+    pub lowest: FlowId,
+    /// The next one that is opened. This spool, and those that it was copied from, have opened
+    /// none from here on.
+    pub coming: FlowId,
+}
+
 /// What a spool holds: its log, and the state of its flows.
 #[derive(Debug)]
 pub struct SpoolQueue {
@@ -25,14 +35,10 @@ impl SpoolQueue {
         self.flows.table.open_flows().collect()
     }
 
-    /// Whether this spool, or one that it was copied from, has opened a flow of this number.
-    pub fn was_opened(&self, flow: FlowId) -> bool {
-        flow < self.flows.table.coming()
-    }
-
-    /// The lowest flow that has something waiting, or else the next that will be opened.
-    pub fn lowest_flow(&self) -> FlowId {
-        self.flows.table.live().min().unwrap_or_else(|| self.flows.table.coming())
+    /// The numbers that flows have and get.
+    pub fn flow_numbers(&self) -> FlowNumbers {
+        let coming = self.flows.table.coming();
+        FlowNumbers { lowest: self.flows.table.live().min().unwrap_or(coming), coming }
     }
 
     /// The live flows that go to a destination, ascending.

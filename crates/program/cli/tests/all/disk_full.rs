@@ -53,8 +53,8 @@ fn assert_delivered(site: &mut Site) {
 }
 
 /// Whether an alarm is there: it comes a second after its condition.
-fn is_told(alarms: &[AlarmStatus], part: &str) -> bool {
-    alarms.iter().any(|alarm| alarm.sentence.contains(part))
+fn is_told(alarms: &[AlarmStatus], parts: [&str; 2]) -> bool {
+    alarms.iter().any(|alarm| parts.iter().all(|part| alarm.sentence.contains(part)))
 }
 
 fn assert_alarm(alarms: &[AlarmStatus], parts: &[&str]) {
@@ -79,7 +79,8 @@ fn a_full_centre_holds_the_station_back_and_goes_on_when_there_is_room() {
             site.start(Node::Centre);
             site.start(Node::Station);
             let is_full = |centre: &CentreStatus| {
-                centre.store.state == StoreState::Full && is_told(&centre.alarms, "are paused")
+                centre.store.state == StoreState::Full
+                    && is_told(&centre.alarms, ["are paused", "free space"])
             };
             let centre = site.centre("full centre", is_full);
             assert_alarm(&centre.alarms, &["stations are paused", "free space"]);
@@ -136,7 +137,8 @@ fn held_back(disk: &SmallDisk, spool: &str, pace: Duration) -> (Site, Player) {
     let address = station.channels[0].address.as_ref().unwrap().parse().unwrap();
     let player = Player::start(address, TIMES, pace);
     let is_full = |station: &StationStatus| {
-        station.spool.state == StoreState::Full && is_told(&station.alarms, "are paused")
+        station.spool.state == StoreState::Full
+            && is_told(&station.alarms, ["are paused", "free space"])
     };
     let station = site.station("full station", is_full);
     assert_alarm(&station.alarms, &["the inputs are paused", "free space"]);
@@ -231,7 +233,8 @@ fn a_contact_cannot_begin_without_room_and_begins_when_there_is() {
         let folders = Folders { station: Some(disk.folder("station")), ..Folders::default() };
         let mut site = Site::prepare(folders, "", &file_channels());
         let is_full = |station: &StationStatus| {
-            station.spool.state == StoreState::Full && is_told(&station.alarms, "cannot open")
+            station.spool.state == StoreState::Full
+                && is_told(&station.alarms, ["cannot open", "free space"])
         };
         site.start(Node::Station);
         let station = site.station("full station", is_full);

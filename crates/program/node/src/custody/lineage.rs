@@ -58,8 +58,8 @@ pub fn find_divergence(
         return Ok(Some(Divergence::Opening(opening)));
     }
     // The number of a flow that another copy opened is given here too, to another contact.
-    let mut held = custody.resume.open.iter();
-    if let Some(held) = held.find(|held| !spool.queue().was_opened(held.flow)) {
+    let coming = spool.queue().flow_numbers().coming;
+    if let Some(held) = custody.resume.open.iter().find(|held| held.flow >= coming) {
         return Ok(Some(Divergence::Ahead(held.flow)));
     }
     for flow in spool.queue().flows_to(to) {

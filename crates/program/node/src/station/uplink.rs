@@ -216,7 +216,7 @@ impl Uplink {
             session.add_path(PathId(0), options);
             let (flow_base, spool) = {
                 let spool = self.shared.spool();
-                (spool.queue().lowest_flow(), spool.identity().unwrap_or_default())
+                (spool.queue().flow_numbers().lowest, spool.identity().unwrap_or_default())
             };
             let name = self.name.clone();
             session.open(Opening { name, flow_base, spool, ..Opening::default() });
