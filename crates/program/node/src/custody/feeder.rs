@@ -242,19 +242,16 @@ impl Feeder {
         }
     }
 
-    /// Whether the destination may be wrong about the end of an open flow: more may come, or what
-    /// it has last of it is not the last there is.
+    /// Whether the destination is wrong about the end of an open flow: what it has last of it is
+    /// not the last there is.
     fn is_early(&mut self, spool: &mut Spool, flow: FlowId, resume: &Resume) -> bool {
         let Some(extent) = spool.queue().extent(self.to, flow).filter(|_| is_open(spool, flow))
         else {
             return false;
         };
         let sent = self.reached.get(&flow).copied().unwrap_or(extent.custody).max(extent.custody);
-        // It has all there is so far, and says that no more comes: it may have taken the end from
-        // another copy of this spool.
         if sent >= extent.next {
-            self.early.insert(flow, sent);
-            return true;
+            return false;
         }
         let last = Seq(extent.next.0.saturating_sub(1));
         let mark = spool.queue_mut().mark_of(flow, last).ok().flatten();

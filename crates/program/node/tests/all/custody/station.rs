@@ -285,10 +285,7 @@ impl Node {
         }
         let flow = open[rng.random_range(0..open.len())];
         let known = truth.flow(flow);
-        // What comes after the centre finished a contact goes on in another flow.
-        let is_early = !self.are_routed
-            && self.feeders.iter().flatten().any(|feeder| feeder.early().any(|it| it.0 == flow));
-        if known.is_final() || is_early {
+        if known.is_final() {
             // Freeing may have synced what no sync of this node did.
             if known.durable == known.appended.len() || !self.spool.needs_sync() {
                 self.spool.close_flow(flow)?;
