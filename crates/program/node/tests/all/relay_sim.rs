@@ -47,6 +47,13 @@ fn a_connection_that_blocks_of_an_earlier_one_overtook_begins_anew() {
     run(Chain::new(1, 117), (1, 117));
 }
 
+/// 254: the spool freed the end of a contact, which synced it; the model waited for a sync of its
+/// own before it closed the contact.
+#[test]
+fn a_contact_whose_end_was_freed_is_closed() {
+    run(Chain::new(1, 254), (1, 254));
+}
+
 /// Blocks are passed on while the contact comes in. Beside the delay of the line a hop costs two
 /// syncs of 3 to 7 ms, and the 10 ms for which the store gathers blocks.
 #[test]

@@ -435,7 +435,8 @@ impl Outbound {
             };
         }
         if truth.is_whole(flow) {
-            if truth.is_durable(flow) {
+            // Freeing may have synced what no sync of this node did.
+            if truth.is_durable(flow) || !self.spool.needs_sync() {
                 self.spool.close_flow(flow)?;
             }
             return Ok(());
