@@ -1,9 +1,9 @@
 //! The tables and keys of a mission's TOML.
 //!
-//! [`MissionForm::parse`] refuses keys that do not exist and values of a wrong type. What the values may be
-//! is checked by `ccsds::mission`, and `docs/how-to/missions.md` describes each key. It is a
-//! crate of its own because its generated code is large and is run once for each mission: it
-//! is not optimised in tests.
+//! [`MissionForm::parse`] refuses keys that do not exist and values of a wrong type. What the
+//! values may be is checked by `ccsds::mission`, and `docs/how-to/missions.md` describes each key.
+//! It is a crate of its own because its generated code is large and is run once for each mission:
+//! it is not optimised in tests.
 
 #![allow(missing_docs, reason = "docs/how-to/missions.md describes each key under its own name")]
 
