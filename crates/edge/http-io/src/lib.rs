@@ -5,14 +5,16 @@
 //! all of them. What a connection is answered is the business of the server: that of products
 //! (`serve-io`), or that of the node's own page (`web-io`).
 
+mod connection;
 mod head;
 mod hosts;
 mod http_thread;
 mod progress;
 mod tls;
 
+pub use connection::{ConnectionEnd, ConnectionLimits, HttpConnection};
 pub use head::{read_head, target};
 pub use hosts::is_local_host;
 pub use http_thread::{HttpThread, HttpThreadSetup};
-pub use progress::{ClientProgress, WatchedStream};
+pub use progress::ClientProgress;
 pub use tls::acceptor;

@@ -8,22 +8,21 @@ use crate::served_request::ServedRequest;
 use crate::shared::ServeShared;
 use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use skyhaul_http_io::{ClientProgress, WatchedStream, read_head, target};
+use skyhaul_http_io::{
+    ClientProgress, ConnectionEnd, ConnectionLimits, HttpConnection, read_head, target,
+};
 use skyhaul_serve::{
     AnswerBody, Asker, ServeAccount, ServeAnswer, ServeMethod, ServeRequest, finished, is_of_one,
     root_of, root_of_head,
 };
+use skyhaul_units::Duration;
 use std::convert::Infallible;
 use std::fs::File;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -40,20 +39,21 @@ const TURN_WITHIN: Duration = Duration::from_secs(20);
 
 /// Serves a connection until it ends. It was admitted at the gate, and leaves it here.
 pub async fn serve(shared: Arc<ServeShared>, stream: TcpStream, peer: IpAddr) {
-    let progress = ClientProgress::new(shared.clock);
     let _left = Leaving { shared: shared.clone(), peer };
-    // Without it the last piece of an answer waits for an acknowledgement.
-    let _ = stream.set_nodelay(true);
-    let stream = WatchedStream::new(stream, progress.clone());
-    let client = Client { shared: shared.clone(), progress, peer };
-    match shared.tls() {
-        None => client.talk(stream).await,
-        Some(acceptor) => {
-            // Scanners and health checks end here: they are no news.
-            if let Ok(Ok(stream)) = timeout(WITHIN, acceptor.accept(stream)).await {
-                client.talk(stream).await;
-            }
-        }
+    let limits = ConnectionLimits {
+        head: HEAD_MAX,
+        headers: HEADERS_MAX,
+        within: WITHIN,
+        idle: shared.place.idle,
+    };
+    let connection = HttpConnection::new(stream, shared.clock, limits);
+    let client = Client { shared: shared.clone(), progress: connection.progress().clone(), peer };
+    let service = service_fn(move |request| {
+        let client = client.clone();
+        async move { Ok::<_, Infallible>(client.respond(request).await) }
+    });
+    if connection.serve(shared.tls(), service).await == ConnectionEnd::Stalled {
+        shared.gate().stalled();
     }
 }
 
@@ -78,26 +78,6 @@ struct Client {
 }
 
 impl Client {
-    async fn talk(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
-        let (shared, progress) = (self.shared.clone(), self.progress.clone());
-        let service = service_fn(move |request| {
-            let client = self.clone();
-            async move { Ok::<_, Infallible>(client.respond(request).await) }
-        });
-        let talk = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(WITHIN)
-            .max_buf_size(HEAD_MAX)
-            .max_header_size(HEAD_MAX)
-            .max_headers(HEADERS_MAX)
-            .serve_connection(TokioIo::new(stream), service);
-        tokio::select! {
-            // A client that goes away in the middle comes back with a range.
-            _ = talk => {}
-            () = progress.stalled(shared.place.idle) => shared.gate().stalled(),
-        }
-    }
-
     async fn respond(&self, request: Request<Incoming>) -> Response<ServeBody> {
         let (head, body) = request.into_parts();
         let asked = format!("{} {}", head.method, head.uri.path());
@@ -129,7 +109,7 @@ impl Client {
         let account = admission.account.clone();
         exchange.admitted(admission);
         if request.method == ServeMethod::Post {
-            let whole = timeout(WITHIN, whole(body)).await;
+            let whole = timeout(WITHIN.to_std(), whole(body)).await;
             let late = |_| ServeAnswer::problem(408, "the body did not come within 20 s");
             request.body = whole.map_err(late)??;
         }
@@ -150,7 +130,8 @@ impl Client {
 
     /// Waits for a turn at the catalogue.
     async fn turn(&self) -> Result<OwnedSemaphorePermit, ServeAnswer> {
-        let turn = timeout(TURN_WITHIN, self.shared.searches.clone().acquire_owned()).await;
+        let turn =
+            timeout(TURN_WITHIN.to_std(), self.shared.searches.clone().acquire_owned()).await;
         let turn = turn.ok().and_then(Result::ok);
         turn.ok_or_else(|| {
             let what = "too many requests wait for the catalogue; try again";

@@ -5,20 +5,16 @@ use crate::shared::WebShared;
 use crate::stream::LookStream;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use skyhaul_http_io::{ClientProgress, WatchedStream, read_head};
+use skyhaul_http_io::{ClientProgress, ConnectionLimits, HttpConnection, read_head};
 use skyhaul_serve::{AnswerBody, ServeAnswer};
 use skyhaul_units::Duration;
 use skyhaul_web::{WebReply, secured_answer, web_answer};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 /// The address and the headers of a request together.
 const HEAD_MAX: usize = 16 << 10;
@@ -26,27 +22,23 @@ const HEADERS_MAX: usize = 64;
 /// A body: none is wanted, and this much is read over.
 const BODY_MAX: u64 = 64 << 10;
 /// The time for TLS, and for the head of a request (also the one that is not begun).
-const WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+const WITHIN: Duration = Duration::from_secs(5);
 /// A client that takes nothing of its answer for so long is closed.
 const IDLE: Duration = Duration::from_secs(20);
 
 /// Serves a connection until it ends. It was admitted at the gate, and leaves it here.
 pub async fn serve(shared: Arc<WebShared>, stream: TcpStream, peer: IpAddr) {
-    let progress = ClientProgress::new(shared.clock);
     let _left = Leaving { shared: shared.clone(), peer };
-    // Without it an event waits for an acknowledgement.
-    let _ = stream.set_nodelay(true);
-    let stream = WatchedStream::new(stream, progress.clone());
-    let client = Client { shared: shared.clone(), progress };
-    match shared.tls() {
-        None => client.talk(stream).await,
-        Some(acceptor) => {
-            // Scanners and health checks end here: they are no news.
-            if let Ok(Ok(stream)) = timeout(WITHIN, acceptor.accept(stream)).await {
-                client.talk(stream).await;
-            }
-        }
-    }
+    let limits =
+        ConnectionLimits { head: HEAD_MAX, headers: HEADERS_MAX, within: WITHIN, idle: IDLE };
+    let connection = HttpConnection::new(stream, shared.clock, limits);
+    let tls = shared.tls();
+    let client = Client { shared, progress: connection.progress().clone() };
+    let service = service_fn(move |request| {
+        let answer = client.respond(request);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    connection.serve(tls, service).await;
 }
 
 /// Leaves the gate at the end.
@@ -62,32 +54,12 @@ impl Drop for Leaving {
 }
 
 /// Who is at the other end.
-#[derive(Clone)]
 struct Client {
     shared: Arc<WebShared>,
     progress: Arc<ClientProgress>,
 }
 
 impl Client {
-    async fn talk(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
-        let progress = self.progress.clone();
-        let service = service_fn(move |request| {
-            let client = self.clone();
-            async move { Ok::<_, Infallible>(client.respond(request)) }
-        });
-        let talk = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(WITHIN)
-            .max_buf_size(HEAD_MAX)
-            .max_header_size(HEAD_MAX)
-            .max_headers(HEADERS_MAX)
-            .serve_connection(TokioIo::new(stream), service);
-        tokio::select! {
-            _ = talk => {}
-            () = progress.stalled(IDLE) => {}
-        }
-    }
-
     fn respond(&self, request: Request<Incoming>) -> Response<WebBody> {
         let answering = Answering::begin(self.progress.clone());
         let is_head = request.method() == Method::HEAD;
