@@ -80,6 +80,7 @@ fn outage(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Findi
     let weight = match (silent, probed, transfer) {
         // A host that has no time answers late.
         (Some(_), None, Some(transfer)) if is_busy(transfer) => 0.35,
+        (Some(silence), None, Some(transfer)) if is_held(transfer, silence) => 0.45,
         (Some(_), Some(_), _) => 0.95,
         (Some(_), None, _) => 0.7 + 0.25 * (part / PART_PLAIN).min(1.0),
         (None, Some(_), None) => 0.85,
@@ -119,6 +120,11 @@ fn is_busy(transfer: &Transfer) -> bool {
             .any(|lack| held(lack).is_some())
 }
 
+/// The receiver lets nothing more be under way, and speaks again when its disk has taken some.
+fn is_held(transfer: &Transfer, silence: Silence) -> bool {
+    transfer.waited.window >= HELD && silence.seconds < HELD_SILENT_LEAST
+}
+
 /// Part of the time. A sender with nothing to send for half of it and more does not need the line,
 /// so that nothing arriving proves nothing.
 const IDLE: f64 = 0.5;
@@ -128,6 +134,10 @@ const IDLE: f64 = 0.5;
 const HEARD: f64 = 0.6;
 /// Seconds. A host's pauses are shorter, and so is what a processor quota stops.
 const SILENT_LEAST: f64 = 0.5;
+/// Part of the time that the sender waits for flow control.
+const HELD: f64 = 0.5;
+/// Seconds. A disk pauses for less between two writes.
+const HELD_SILENT_LEAST: f64 = 2.0;
 /// Round trips. A few reports lost in a row make a shorter silence.
 const SILENT_TRIPS: f64 = 4.0;
 /// Part of the time. An outage that takes a fifth of it is the first thing to report.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::why::evidence::{
     BusyThreads, DelayShape, DiskBacklog, DropPlaces, LineFound, LoadedLine, LossShape,
-    ObservedEnd, ReceiverLoad, StreamResult, Transfer, TransferFeed, Waited,
+    ObservedEnd, ReceiverLoad, Silence, StreamResult, Transfer, TransferFeed, Waited,
 };
 use proptest::prelude::*;
 
@@ -106,6 +106,29 @@ fn a_shut_window_that_is_long_enough_speaks_for_the_receivers_disk_where_that_is
     ] {
         assert_eq!(cause(None, Some(told(disk, window))), wanted, "{disk:?} {window:?}");
     }
+}
+
+/// A centre whose disk took 1 MB/s was silent for 561 ms between two writes, while its shut window
+/// held the station back.
+#[test]
+fn a_pause_of_a_receiver_that_holds_the_sender_back_is_no_outage_of_the_line() {
+    let silence = |seconds| Some(Silence { seconds, at_s: 0.0, of_s: 3.0 });
+    let held = |seconds| Transfer {
+        waited: Waited { window: 0.986, path: 0.014, ..Waited::default() },
+        goodput_bps: 8_426_664,
+        line: LoadedLine { round_trip_ms: Some(8.2), ..transfer().line },
+        receiver: ReceiverLoad {
+            disk_share: None,
+            window_bytes: Some(1 << 20),
+            ..transfer().receiver
+        },
+        silence: silence(seconds),
+        ..transfer()
+    };
+    assert_eq!(cause(None, Some(held(0.561))), Cause::ReceiverDisk);
+    assert_eq!(cause(None, Some(held(2.4))), Cause::Outage);
+    let flowing = Transfer { silence: silence(0.561), ..transfer() };
+    assert_eq!(cause(None, Some(flowing)), Cause::Outage);
 }
 
 #[test]
