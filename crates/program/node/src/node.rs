@@ -75,6 +75,8 @@ pub struct Signals<'a> {
     pub reload: &'a AtomicBool,
     /// Takes the states of the node.
     pub tell: &'a dyn Fn(ServiceState),
+    /// How often to take a sign of life, which waits for locks of the threads; never without.
+    pub pulse: Option<Duration>,
 }
 
 /// Signals, and whether everything is sent, are checked this often.
@@ -92,6 +94,8 @@ pub fn run(
 ) -> Result<(), Fault> {
     let mut node = Node::start(config, file, options)?;
     (signals.tell)(ServiceState::Ready);
+    let clock = Clock::start();
+    let mut told = clock.now();
     while !signals.stop.load(Ordering::Relaxed) && !node.is_ending() {
         node.pause();
         node.looks.turned();
@@ -101,7 +105,9 @@ pub fn run(
             (signals.tell)(ServiceState::Reloaded);
         }
         node.tick();
-        if node.is_alive() {
+        let is_due = signals.pulse.is_some_and(|pulse| clock.now() >= told + pulse);
+        if is_due && node.is_alive() {
+            told = clock.now();
             (signals.tell)(ServiceState::Alive);
         }
         if options.until == Until::Sent && node.station.as_ref().is_none_or(Station::is_sent) {

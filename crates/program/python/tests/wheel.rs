@@ -46,7 +46,12 @@ fn installed() -> Option<String> {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../space/level0/tests/readers/install.py");
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/package");
     let requirements = Path::new(HERE).join("requirements.txt");
-    let made = Command::new("python3").arg(install).arg(folder).arg(requirements).output().unwrap();
+    let installer = || {
+        let mut installer = Command::new("python3");
+        installer.arg(install).arg(folder).arg(&requirements);
+        installer
+    };
+    let made = installer().output().unwrap();
     if !made.status.success() {
         let said = said(&made);
         eprintln!("SKIPPED: {}", said.trim().lines().last().unwrap_or("no word from install.py"));
@@ -58,16 +63,7 @@ fn installed() -> Option<String> {
     let version = env!("CARGO_PKG_VERSION");
     let packed = run(Command::new(&python).arg(pack).arg(library()).args([version, wheels]));
     let wheel = String::from_utf8(packed.stdout).unwrap();
-    let options = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--force-reinstall",
-    ];
-    run(Command::new(&python).args(options).arg("--no-index").arg(wheel.trim()));
+    run(installer().arg(wheel.trim()));
     Some(python)
 }
 

@@ -56,6 +56,6 @@ pub fn run(command: &RunNode) -> Result<(), Failure> {
     };
     let manager = ServiceManager::of_process();
     let tell = |state| manager.tell(state);
-    let signals = Signals { stop: &stop, reload: &reload, tell: &tell };
+    let signals = Signals { stop: &stop, reload: &reload, tell: &tell, pulse: manager.pulse() };
     Ok(skyhaul_node::node::run(&config, command.config.clone(), options, signals)?)
 }

@@ -2,10 +2,8 @@
 //! ends, and still lives. Without a manager nothing is sent.
 
 use rustix::time::{ClockId, clock_gettime};
-use skyhaul_net::Clock;
 use skyhaul_node::node::ServiceState;
-use skyhaul_units::{Duration, Instant};
-use std::cell::Cell;
+use skyhaul_units::Duration;
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
@@ -15,10 +13,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 #[derive(Debug)]
 pub struct ServiceManager {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    clock: Clock,
-    /// Between two signs of life; none where the manager does not ask for them.
     pulse: Option<Duration>,
-    next: Cell<Instant>,
 }
 
 impl ServiceManager {
@@ -31,7 +26,12 @@ impl ServiceManager {
         let watchdog = number("WATCHDOG_USEC").filter(|_| is_ours).map(Duration::from_micros);
         // A third of the time: one that is lost does no harm.
         let pulse = watchdog.map(|watchdog| watchdog / 3);
-        Self { socket, clock: Clock::start(), pulse, next: Cell::new(Instant::ZERO) }
+        Self { socket, pulse }
+    }
+
+    /// Between two signs of life; none where the manager does not ask for them.
+    pub const fn pulse(&self) -> Option<Duration> {
+        self.pulse
     }
 
     /// Tells the state of the node.
@@ -44,13 +44,7 @@ impl ServiceManager {
                 self.send(&format!("RELOADING=1\nMONOTONIC_USEC={micros}\n"));
             }
             ServiceState::Stopping => self.send("STOPPING=1\n"),
-            ServiceState::Alive => {
-                let (Some(pulse), now) = (self.pulse, self.clock.now()) else { return };
-                if now >= self.next.get() {
-                    self.next.set(now + pulse);
-                    self.send("WATCHDOG=1\n");
-                }
-            }
+            ServiceState::Alive => self.send("WATCHDOG=1\n"),
         }
     }
 

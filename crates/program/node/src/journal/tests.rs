@@ -47,16 +47,25 @@ fn a_line_that_a_kill_tore_is_cut_off_and_a_damaged_one_is_a_hole() {
     let log = started(&disk);
     tell(&log, 3);
     drop(log);
-    let of = |disk: &SimDisk| disk.list(segments::FOLDER).unwrap()[0].name.clone();
-    let path = format!("{}/{}", segments::FOLDER, of(&disk));
-    let file = disk.open(&path).unwrap();
-    file.append(b"garbage in the middle\n{\"number\":4,\"ti").unwrap();
+    let name = disk.list(segments::FOLDER).unwrap()[0].name.clone();
+    let file = disk.open(&format!("{}/{name}", segments::FOLDER)).unwrap();
+    let mut text = vec![0; file.size().unwrap().as_usize()];
+    file.read_at(&mut text, ByteCount::ZERO).unwrap();
+    // The second event no longer says that it is one.
+    let second = text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    text[second] = b'!';
+    file.truncate(ByteCount::ZERO).unwrap();
+    file.append(&text).unwrap();
+    file.append(b"{\"number\":4,\"ti").unwrap();
     let log = started(&disk);
     tell(&log, 1);
     until(&log, 4);
     let page = log.sink().page(0, 100).unwrap();
-    assert_eq!((numbers(&page), page.holes.len()), (vec![1, 2, 3, 4], 0));
-    assert_eq!(page.events[3].sentence, "0", "it is the new one");
+    assert_eq!(
+        (numbers(&page), &*page.holes),
+        (vec![1, 3, 4], &[EventHole { from: 2, to: 2 }][..])
+    );
+    assert_eq!(page.events[2].sentence, "0", "it is the new one");
 }
 
 #[test]
