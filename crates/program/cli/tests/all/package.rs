@@ -163,6 +163,55 @@ fn the_unit_of_the_service_and_its_drop_ins_are_valid_and_restrict_it() {
     }
 }
 
+/// `scripts/setup` of a checkout on a machine with `manager` alone, without a compiler and Rust.
+/// Each program writes how it was called.
+fn set_up_with(manager: &str) -> String {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    for name in ["bash", "dirname", "env", "sed", "sort", "head", "cut", "grep", "rm", "cat"] {
+        let found = ["/usr/bin", "/bin"].map(|dir| Path::new(dir).join(name));
+        let found = found.into_iter().find(|path| path.exists()).unwrap();
+        symlink(found, bin.join(name)).unwrap();
+    }
+    let stub = |name: &str, body: &str| {
+        let file = bin.join(name);
+        std::fs::write(&file, format!("#!/usr/bin/env bash\n{body}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    stub("id", "echo 0");
+    // What it installs appears: cargo prints a version.
+    let install = "echo \"${0##*/} $*\" >>\"$LOG\"
+        case \" $* \" in *\" install \"*cargo*)
+        printf '#!/usr/bin/env bash\\necho cargo 9.9.9 x\\n' >\"${0%/*}/cargo\"
+        /bin/chmod 755 \"${0%/*}/cargo\" ;; esac";
+    stub(manager, install);
+    stub("apt-cache", "[ \"$2\" != rustup ]");
+    let log = folder.path().join("log");
+    std::fs::write(&log, "").unwrap();
+    let script = ops().join("../../scripts/setup");
+    let mut command = Command::new(bin.join("bash"));
+    command.arg(script).env_clear().env("PATH", &bin).env("LOG", &log).env("HOME", folder.path());
+    let said = output(&mut command).unwrap();
+    assert!(said.contains("setup: installing the package gcc"), "{said}");
+    std::fs::read_to_string(log).unwrap()
+}
+
+#[test]
+fn what_building_needs_is_installed_by_the_manager_of_the_system() {
+    let apt = set_up_with("apt-get");
+    for package in ["gcc", "libc6-dev", "cargo"] {
+        let line = format!("apt-get install -y -qq --no-install-recommends {package}\n");
+        assert!(apt.contains(&line), "{apt}");
+    }
+    let dnf = set_up_with("dnf");
+    for package in ["gcc", "glibc-devel", "cargo"] {
+        let line = format!("dnf install -y -q --setopt=install_weak_deps=False {package}\n");
+        assert!(dnf.contains(&line), "{dnf}");
+    }
+}
+
 #[test]
 fn the_examples_of_the_package_are_configurations() {
     let folder = ops().join("../examples");
