@@ -22,6 +22,11 @@
 # make deb     a Debian package, in target/deb (needs debhelper); runs nothing of it
 # make check-deb    that package installed, run, upgraded and purged in clean systems of Debian 12 and 13
 #                   (needs root, mmdebstrap, systemd-container)
+# make static  the program without libraries of the system, for any Linux of this processor:
+#                  target/ARCH-unknown-linux-musl/release/skyhaul (needs rustup, musl-tools)
+# make oci     a container image of the static program, in target/oci (needs umoci, skopeo); prints
+#              its digest
+# make check-oci    the image made twice and compared, and a node run in it (needs root, bubblewrap)
 # make wheel   the Python package as a wheel, in target/wheels (needs Python 3.11; fetches maturin)
 # make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
@@ -33,7 +38,7 @@ KILLS = 200
 
 .PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net \
 	bench-steady bench-stream bench-rtp bench-serve compare compare-apps fuzz fuzz-long wheel \
-	deb check-deb \
+	deb check-deb static oci check-oci \
 	setup build
 .DEFAULT_GOAL = build
 
@@ -114,6 +119,19 @@ deb: build
 
 check-deb: deb
 	@scripts/check-deb target/deb/skyhaul_*_*.deb
+
+MUSL = $(shell uname -m)-unknown-linux-musl
+STATIC = $${CARGO_TARGET_DIR:-target}/$(MUSL)/release/skyhaul
+
+static: setup
+	rustup target add $(MUSL)
+	CC_$(subst -,_,$(MUSL))=musl-gcc cargo build --locked --release --target $(MUSL) --bin skyhaul
+
+oci: static
+	@scripts/oci "$(STATIC)"
+
+check-oci: static
+	@scripts/check-oci "$(STATIC)"
 
 wheel: setup
 	python3 -m venv target/maturin

@@ -40,9 +40,13 @@ fn every_command_and_both_files_have_a_manual_page_without_a_warning() {
         let (key, _) = key.split_once('`').unwrap();
         assert!(node.contains(&format!("\\fB{key}\\fR")), "{key}");
     }
-    // One process reads all pages: what it prints to standard error are its warnings.
+    // It takes a while for each page: those with all kinds of text, without the whole matrix. What
+    // it prints to standard error are its warnings.
+    let is_all = std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all");
+    let few = ["skyhaul.1", "skyhaul-generate.1", "skyhaul-node.toml.5"];
+    let some = pages.iter().filter(|page| is_all || few.iter().any(|name| page.ends_with(name)));
     let mut man = Command::new("man");
-    let shown = man.args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8"]).args(&pages);
+    let shown = man.args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8"]).args(some);
     let shown = shown.env("MANROFFSEQ", "").env("MANPAGER", "cat").env("LC_ALL", "C.UTF-8");
     match shown.stdin(Stdio::null()).output() {
         Ok(output) => {
