@@ -19,6 +19,14 @@
 # make bench-stream    1 Gbit/s of VDIF for ten minutes over an emulated line that loses 1 %, and all that loopback carries (needs root)
 # make bench-rtp    video over an emulated line that loses 1 % and 5 %, beside plain RTP and SRT
 #                 (needs root, and ffmpeg with libsrt)
+# make deb     a Debian package, in target/deb (needs debhelper); runs nothing of it
+# make check-deb    that package installed, run, upgraded and purged in clean systems of Debian 12 and 13
+#                   (needs root, mmdebstrap, systemd-container)
+# make static  the program without libraries of the system, for any Linux of this processor:
+#                  target/ARCH-unknown-linux-musl/release/skyhaul (needs rustup, musl-tools)
+# make oci     a container image of the static program, in target/oci (needs umoci, skopeo); prints
+#              its digest
+# make check-oci    the image made twice and compared, and a node run in it (needs root, bubblewrap)
 # make wheel   the Python package as a wheel, in target/wheels (needs Python 3.11; fetches maturin)
 # make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
@@ -30,6 +38,7 @@ KILLS = 200
 
 .PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net \
 	bench-steady bench-stream bench-rtp bench-serve compare compare-apps fuzz fuzz-long wheel \
+	deb check-deb static oci check-oci \
 	setup build
 .DEFAULT_GOAL = build
 
@@ -104,6 +113,25 @@ fuzz-long: setup
 
 fuzz: setup
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+deb: build
+	@scripts/deb "$${CARGO_TARGET_DIR:-target}/release/skyhaul"
+
+check-deb: deb
+	@scripts/check-deb target/deb/skyhaul_*_*.deb
+
+MUSL = $(shell uname -m)-unknown-linux-musl
+STATIC = $${CARGO_TARGET_DIR:-target}/$(MUSL)/release/skyhaul
+
+static: setup
+	rustup target add $(MUSL)
+	CC_$(subst -,_,$(MUSL))=musl-gcc cargo build --locked --release --target $(MUSL) --bin skyhaul
+
+oci: static
+	@scripts/oci "$(STATIC)"
+
+check-oci: static
+	@scripts/check-oci "$(STATIC)"
 
 wheel: setup
 	python3 -m venv target/maturin

@@ -5,6 +5,7 @@ mod archive;
 mod book;
 mod catalogue;
 mod classes;
+mod completions;
 mod config;
 mod decode;
 mod deliveries;
@@ -22,6 +23,7 @@ mod keygen;
 mod knock;
 mod lab;
 mod log_format;
+mod man;
 mod node;
 mod node_socket;
 mod one_way;
@@ -60,6 +62,8 @@ pub enum Command {
     /// Shows and removes what is over its time; holds products.
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
+    /// Prints the completion of command lines for a shell.
+    Completions(completions::Completions),
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
@@ -103,6 +107,8 @@ pub enum Command {
     /// Runs experiments over emulated lines and checks their figures.
     #[command(subcommand)]
     Lab(lab::Lab),
+    /// Writes the manual pages of all commands and files.
+    Man(man::WriteManual),
     /// Keeps the address book: far nodes, their addresses and keys.
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -188,14 +194,16 @@ impl Command {
     }
 }
 
-/// Carries out `command`; its result goes to `out`.
+/// Carries out `command`; its result goes to `out`. `program` declares all commands, for those that
+/// describe them.
 ///
 /// # Errors
 /// What could not be done, where, and what to do about it.
-pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: Command, program: clap::Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Alarms(command) => alarms::run(&command, out),
         Command::Archive(command) => archive::run(&command, out),
+        Command::Completions(command) => completions::run(&command, program, out),
         Command::Config(command) => config::run(command, out),
         Command::Catalogue(command) => catalogue::run(&command, out),
         Command::Cp(command) => files::copy::run(&command, out),
@@ -210,6 +218,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Generate(command) => generate::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
         Command::Lab(command) => lab::run(&command, out),
+        Command::Man(command) => man::run(&command, program, out),
         Command::Node(command) => node::run(&command, out),
         Command::Packets(command) => packets::run(&command, out),
         Command::Pair(command) => pair::run(&command, out),

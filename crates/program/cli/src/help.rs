@@ -4,9 +4,11 @@ use clap::Command;
 use std::fmt::Write;
 
 /// A task and the commands that serve it, in the order in which they are shown.
-struct Group {
-    task: &'static str,
-    commands: &'static [&'static str],
+pub struct TaskGroup {
+    /// What a user wants to do.
+    pub task: &'static str,
+    /// The names of the commands.
+    pub commands: &'static [&'static str],
 }
 
 /// `command` with its subcommands grouped by task in its help.
@@ -35,25 +37,29 @@ fn template(command: &Command) -> String {
 }
 
 /// A test holds that each command is in exactly one group.
-const GROUPS: [Group; 9] = [
-    Group { task: "Move data", commands: &["cp", "sync", "files", "forward", "stream", "one-way"] },
-    Group {
+pub const GROUPS: [TaskGroup; 10] = [
+    TaskGroup {
+        task: "Move data",
+        commands: &["cp", "sync", "files", "forward", "stream", "one-way"],
+    },
+    TaskGroup {
         task: "Capture and decode",
         commands: &["decode", "packets", "rdr", "replay", "generate"],
     },
-    Group { task: "Know far nodes", commands: &["pair", "node"] },
-    Group { task: "Run a node", commands: &["run", "keygen", "config", "serve"] },
-    Group {
+    TaskGroup { task: "Know far nodes", commands: &["pair", "node"] },
+    TaskGroup { task: "Run a node", commands: &["run", "keygen", "config", "serve"] },
+    TaskGroup {
         task: "Look at a node",
         commands: &["status", "alarms", "events", "gaps", "path", "report"],
     },
-    Group { task: "Keep products", commands: &["catalogue", "archive", "reprocess"] },
-    Group {
+    TaskGroup { task: "Keep products", commands: &["catalogue", "archive", "reprocess"] },
+    TaskGroup {
         task: "Deliver products",
         commands: &["deliveries", "destination", "subscription", "pdr"],
     },
-    Group { task: "Measure a line", commands: &["probe", "perf", "why", "tune"] },
-    Group { task: "Simulate", commands: &["demo", "lab", "emulate"] },
+    TaskGroup { task: "Measure a line", commands: &["probe", "perf", "why", "tune"] },
+    TaskGroup { task: "Install the program", commands: &["completions", "man"] },
+    TaskGroup { task: "Simulate", commands: &["demo", "lab", "emulate"] },
 ];
 
 const HINT: &str = "`skyhaul COMMAND --help` shows the flags of a command, with examples.";

@@ -21,11 +21,12 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let matches = help::grouped(Arguments::command()).get_matches();
+    let program = help::grouped(Arguments::command());
+    let matches = program.clone().get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // Without a thread for the output, the command writes itself.
     let _ = arguments.command.is_service().then(log::start);
-    let code = match outcome(arguments.command) {
+    let code = match outcome(arguments.command, program) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure),
     };
@@ -33,12 +34,12 @@ fn main() -> ExitCode {
     code
 }
 
-fn outcome(command: commands::Command) -> Result<(), Failure> {
+fn outcome(command: commands::Command, program: clap::Command) -> Result<(), Failure> {
     let mut out: Box<dyn Write> = match command.is_service() {
         true => Box::new(log::output()),
         false => Box::new(std::io::stdout().lock()),
     };
-    commands::run(command, &mut out)?;
+    commands::run(command, program, &mut out)?;
     Ok(out.flush()?)
 }
 

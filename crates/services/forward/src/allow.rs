@@ -62,6 +62,24 @@ impl Allow {
         }
     }
 
+    /// The ports that it names; none of a socket file, and none where it names all.
+    pub fn ports(&self) -> Option<RangeInclusive<u16>> {
+        match &self.what {
+            What::Net { ports, .. } | What::Name { ports, .. } => {
+                (*ports != ALL_PORTS).then(|| ports.clone())
+            }
+            What::Unix(_) => None,
+        }
+    }
+
+    /// The socket file that it names.
+    pub fn socket_file(&self) -> Option<&str> {
+        match &self.what {
+            What::Unix(path) => Some(path),
+            What::Net { .. } | What::Name { .. } => None,
+        }
+    }
+
     /// Whether the far end may ask this one to listen at `local`. Port 0, which the system chooses,
     /// needs a rule for all ports.
     pub fn permits_listening(&self, local: &Local) -> bool {

@@ -1,9 +1,11 @@
-//! `skyhaul config`: explains the effect of a configuration file, and lists the keys.
+//! `skyhaul config`: explains the effect of a configuration file, lists the keys, and writes what a
+//! service needs.
 
 mod doubts;
 mod explain;
 mod guests;
 mod retention;
+mod systemd;
 mod words;
 
 use doubts::doubts;
@@ -51,6 +53,20 @@ pub enum Config {
     /// Lists every key of both files with its default and meaning, as Markdown.
     #[command(after_help = "Example:\n  skyhaul config keys")]
     Keys,
+    /// Writes the drop-in that lets the service skyhaul@NAME do what the file says.
+    #[command(after_help = "\
+The unit skyhaul@.service grants few rights. The drop-in adds what this node needs of folders, \
+ports, devices and shared memory, each with the key that needs it. Run it on the host of the \
+service: it warns of folders that do not exist there.
+
+Example:
+  skyhaul config systemd /etc/skyhaul/station.toml
+  skyhaul config systemd /etc/skyhaul/station.toml > \
+      /etc/systemd/system/skyhaul@station.service.d/node.conf")]
+    Systemd {
+        /// The configuration file: the service has its name without `.toml`.
+        file: PathBuf,
+    },
 }
 
 /// Carries out one `config` command.
@@ -81,6 +97,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
         }
         Config::Explain { file } => explain::write(&skyhaul_config::load(&file)?, out)?,
         Config::Keys => write_keys(out)?,
+        Config::Systemd { file } => systemd::write(&file, out)?,
     }
     Ok(())
 }

@@ -8,7 +8,6 @@
 use crate::support::help::listed_commands;
 use crate::support::process::{skyhaul, text};
 use std::path::Path;
-use std::process::Command;
 
 #[test]
 fn the_commands_of_every_page_work() {
@@ -44,35 +43,6 @@ fn the_command_page_lists_every_command_and_the_exit_codes_of_the_program() {
     for line in codes.lines() {
         let (code, meaning) = line.trim().split_once(' ').unwrap();
         assert!(page.contains(&format!("| {code} | {} |", meaning.trim())), "{line}");
-    }
-}
-
-/// What systemd itself reports about the unit on the page, and about its exposure (20 stands for
-/// 2.0, `OK`).
-#[test]
-fn the_documented_systemd_unit_is_valid_and_restricts_the_service() {
-    let page = std::fs::read_to_string(docs().join("how-to/two-machines.md")).unwrap();
-    let (_, unit) = fences(&page)
-        .into_iter()
-        .find(|(info, _)| info == "ini file=skyhaul-station.service")
-        .expect("the page shows a unit");
-    assert!(unit.contains(
-        "ExecStart=/usr/local/bin/skyhaul run --log-format journal /etc/skyhaul/station.toml\n"
-    ));
-    // The check looks for the program.
-    let unit = unit.replace("/usr/local/bin/skyhaul", env!("CARGO_BIN_EXE_skyhaul"));
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("skyhaul-station.service");
-    std::fs::write(&file, unit).unwrap();
-    for arguments in
-        [&["verify", "--man=no"][..], &["security", "--offline=true", "--threshold=20"]]
-    {
-        let Ok(output) = Command::new("systemd-analyze").args(arguments).arg(&file).output() else {
-            eprintln!("SKIPPED: there is no systemd-analyze");
-            return;
-        };
-        let said = text(&output.stdout) + &text(&output.stderr);
-        assert!(output.status.success() && !said.contains("Unknown"), "{arguments:?}: {said}");
     }
 }
 

@@ -42,6 +42,7 @@ mod node_outlets;
 mod nodes;
 mod one_way;
 mod outlets;
+mod package;
 mod packets;
 mod page;
 mod pair;
