@@ -141,7 +141,7 @@ impl Store {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let head = format!(
             "{method} {target} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-length: 0\r\n\
-             connection: close\r\n\r\n",
+             authorization: {UNCHECKED}\r\nconnection: close\r\n\r\n",
             self.port
         );
         stream.write_all(head.as_bytes()).unwrap();
@@ -153,3 +153,7 @@ impl Store {
         answer.split_off(end)
     }
 }
+
+/// moto wants a signature, and does not check it.
+const UNCHECKED: &str = "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/s3/aws4_request, \
+                         SignedHeaders=host, Signature=0";

@@ -44,8 +44,10 @@ impl Products {
         for item in items {
             let id = item["id"].as_str().unwrap().to_owned();
             let assets = item["assets"].as_object().unwrap();
-            let is_data = |asset: &Value| asset["roles"] == json!(["data"]);
-            let data = assets.iter().find(|(_, asset)| is_data(asset)).unwrap().0;
+            let is_data = |(name, asset): &(&String, &Value)| {
+                asset["roles"] == json!(["data"]) && name.ends_with(".PDS")
+            };
+            let data = assets.iter().find(is_data).unwrap().0;
             first.insert(id.clone(), own(data));
             let mut digests: Vec<String> = assets.keys().map(|name| own(name)).collect();
             digests.sort();
