@@ -282,6 +282,40 @@ fn a_backlog_holds_up_neither_a_newer_product_nor_an_order() {
     until(|| is_there(again), state);
 }
 
+/// Regression: the record of a product that was sent again had the name of the former one, which
+/// consumers pass over.
+#[test]
+fn a_product_that_is_ordered_anew_has_a_record_of_another_name() {
+    let answer = "record = \"sips\"\n[subscription.answer]\nwithin = \"1 d\"\n";
+    let site = Site::with(&[destination("a", ""), subscription("all", answer)].concat());
+    let out = site.folder().join("out/a");
+    publish(&site, 0..1, 1);
+    backfill(&site, "all");
+    let of = |suffix: &str| -> Vec<String> {
+        files(&out).into_keys().filter(|name| name.ends_with(suffix)).collect()
+    };
+    let state = || format!("{:?} {:?}", deliveries(&site, &[]), files(&out));
+    let recorded = |sequence: u64| {
+        let all = deliveries_in(&site, "a", "recorded");
+        all.first().filter(|one| one["sequence"] == sequence).map(|one| one["id"].to_string())
+    };
+    let id = until(|| recorded(1), state);
+    let first = of(".PDR");
+    assert_eq!(first.len(), 1);
+    printed(&["deliveries", "again", &id, "--config", "centre.toml"], site.folder());
+    until(|| recorded(2), state);
+    let stem = first[0].strip_suffix(".PDR").unwrap();
+    let second = format!("{stem}.2.PDR");
+    assert_eq!(of(".PDR"), [second.clone(), first[0].clone()]);
+    assert!(out.join(format!("{second}.XFR")).exists());
+    // A consumer's answer to the second is found by its name.
+    let said = "MESSAGE_TYPE = SHORTPAN;\nDISPOSITION = \"SUCCESSFUL\";\n\
+                TIME_STAMP = 2026-01-01T00:00:00Z;\n";
+    fs::create_dir_all(out.join("notices")).unwrap();
+    fs::write(out.join(format!("notices/{stem}.2.PAN")), said).unwrap();
+    until(|| (deliveries_in(&site, "a", "accepted").len() == 1).then_some(()), state);
+}
+
 #[test]
 fn of_versions_that_wait_only_the_latest_goes_where_that_is_wanted() {
     let tables = [
