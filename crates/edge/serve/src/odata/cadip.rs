@@ -481,8 +481,9 @@ fn metadata() -> ServeAnswer {
          xmlns:edmx=\"http://docs.oasis-open.org/odata/ns/edmx\">\n<edmx:DataServices><Schema \
          Namespace=\"OData.CSC\" xmlns=\"http://docs.oasis-open.org/odata/ns/edm\">\n<EntityType \
          Name=\"Session\">{head}{}<NavigationProperty Name=\"QualityInfo\" \
-         Type=\"Collection(OData.CSC.QualityInfo)\" ContainsTarget=\"true\"/>\n<NavigationProperty Name=\"Files\" \
-         Type=\"Collection(OData.CSC.File)\"/>\n</EntityType>\n<EntityType Name=\"File\" \
+         Type=\"Collection(OData.CSC.QualityInfo)\" ContainsTarget=\"true\"/>\n\
+         <NavigationProperty Name=\"Files\" Type=\"Collection(OData.CSC.File)\"/>\n\
+         </EntityType>\n<EntityType Name=\"File\" \
          HasStream=\"true\">{head}{}</EntityType>\n<EntityType \
          Name=\"QualityInfo\">{head}{}</EntityType>\n<EntityContainer \
          Name=\"Container\"><EntitySet Name=\"Sessions\" EntityType=\"OData.CSC.Session\">\n\
