@@ -13,6 +13,8 @@
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
 # make bench-serve    goodput of the server of products to 64 clients over loopback, and beside
 #                 2,000 slow readers (needs curl, openssl)
+# make bench-deliver    what deliveries cost a node at 1 TB a day, and what bad customers cost the others
+#                 (needs openssl; with sshd and rclone there are four kinds of customers)
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
 #                 writes docs/explanation/published.md and its pictures
 # make compare-apps    files over an emulated line, beside scp, rsync, rclone, aria2c and lftp (needs root)
@@ -37,8 +39,8 @@ SESSION_SEEDS = 10000
 KILLS = 200
 
 .PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net \
-	bench-steady bench-stream bench-rtp bench-serve compare compare-apps fuzz fuzz-long wheel \
-	deb check-deb static oci check-oci \
+	bench-steady bench-stream bench-rtp bench-serve bench-deliver compare compare-apps fuzz \
+	fuzz-long wheel deb check-deb static oci check-oci \
 	setup build
 .DEFAULT_GOAL = build
 
@@ -98,6 +100,9 @@ bench-rtp: build
 
 bench-serve: build
 	bench/peers/serve.py target/release/skyhaul
+
+bench-deliver: build
+	bench/peers/deliver.py target/release/skyhaul
 
 compare: build
 	bench/peers/install.sh target/peers

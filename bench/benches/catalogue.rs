@@ -36,6 +36,8 @@ const PAGE: usize = 100;
 const FAILURES: usize = 200;
 /// How often each question is asked.
 const ROUNDS: usize = 10;
+/// Changes of deliveries: at 500 a second half a minute's.
+const STEPS: u64 = 15_000;
 /// Between two products of a centre.
 const APART_US: i64 = 260_000;
 const BEGAN_US: i64 = 1_780_000_000_000_000;
@@ -49,6 +51,7 @@ fn main() {
     let catalogue = Catalogue::open(&path).unwrap();
     let deliveries = fill(&catalogue, items);
     println!("memory after filling: {}", memory());
+    change(&catalogue, deliveries);
     ask(&path, items, deliveries);
     println!("memory after the questions: {}", memory());
 }
@@ -75,6 +78,33 @@ fn fill(catalogue: &Catalogue, items: u64) -> u64 {
         items as f64 / span
     );
     deliveries
+}
+
+/// Changes of deliveries, as their threads make them: read, and saved. They are spread over all
+/// that there are, so that no page of the file is in memory because of the one before.
+fn change(catalogue: &Catalogue, deliveries: u64) {
+    let next = AtomicU64::new(0);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let reader = catalogue.reader().unwrap();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= STEPS {
+                        break;
+                    }
+                    let id = 1 + number * deliveries.div_ceil(STEPS) % deliveries;
+                    let Some(row) = reader.delivery(id).unwrap() else { continue };
+                    let mut delivery = row.delivery;
+                    delivery.attempts += 1;
+                    catalogue.save(id, delivery).unwrap();
+                }
+            });
+        }
+    });
+    let span = begun.elapsed().as_secs_f64();
+    println!("{STEPS} changes of deliveries in {span:.1} s: {:.0} changes/s", STEPS as f64 / span);
 }
 
 /// Publishes an item; one delivery in a hundred has failed. Returns how many it has.

@@ -33,6 +33,8 @@ pub struct DeliveryRow {
     pub destination: String,
     /// Counts the deliveries to the destination: delivery records and notices name it.
     pub sequence: u32,
+    /// How often it was ordered anew, each time under a new `sequence`.
+    pub repeats: u32,
     /// By when it should be there.
     pub deadline: Option<Utc>,
     /// When its item was published.
@@ -342,7 +344,7 @@ pub fn renumber(connection: &Connection, id: u64) -> rusqlite::Result<u32> {
         .query_row([id.cast_signed()], |row| row.get(0))?;
     let sequence = next_sequence(connection, destination)?;
     connection
-        .prepare_cached("UPDATE delivery SET sequence = ?2 WHERE id = ?1")?
+        .prepare_cached("UPDATE delivery SET sequence = ?2, repeats = repeats + 1 WHERE id = ?1")?
         .execute(params![id.cast_signed(), sequence])?;
     Ok(sequence)
 }
@@ -367,7 +369,7 @@ const COLUMNS: &str = "delivery.id, delivery.item, subscription.name, destinatio
                        delivery.sequence, delivery.deadline, delivery.state, delivery.since, \
                        delivery.attempts, delivery.failures, delivery.failing_since, \
                        delivery.next, delivery.only, delivery.proof, delivery.reason, \
-                       item.published";
+                       item.published, delivery.repeats";
 const JOINS: &str = "delivery JOIN destination ON destination.id = delivery.destination \
                      JOIN subscription ON subscription.id = delivery.subscription \
                      JOIN item ON item.id = delivery.item";
@@ -382,6 +384,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         subscription: row.get(2)?,
         destination: row.get(3)?,
         sequence: row.get(4)?,
+        repeats: row.get(16)?,
         deadline: time(row.get(5)?),
         published: Utc::from_micros(row.get(15)?),
         delivery: Delivery {

@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of the tables (`PRAGMA user_version`).
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The tables of version 1.
 pub const FIRST: &str = "
@@ -156,6 +156,10 @@ CREATE TABLE setting(
     // The order of the keys of S3, in which a mission is listed.
     "
 CREATE INDEX item_key ON item(mission, product, name || '-v' || version);
+",
+    // How often a delivery was ordered anew, which its record says.
+    "
+ALTER TABLE delivery ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
 ",
 ];
 

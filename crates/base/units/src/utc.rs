@@ -72,12 +72,16 @@ impl Utc {
         let before = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
         before[(month - 1) as usize] + day + if leap && month > 2 { 1 } else { 0 }
     }
-    /// Reads RFC 3339 5.6, `Z` alone: `2026-11-22T12:30:00Z`, to the nanosecond at most; a second
-    /// 60 is the one after it. None where it is not such a time of the years 1970 to 2200.
+    /// Reads RFC 3339 5.6: `2026-11-22T12:30:00Z`, or with the offset of a zone,
+    /// `2026-11-22T13:30:00+01:00`; to the nanosecond at most; a second 60 is the one after it.
+    /// None where it is not such a time of the years 1970 to 2200.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let (date, time) = text.split_once(['T', 't', ' '])?;
         let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
-        let time = time.strip_suffix(['Z', 'z'])?;
+        let (time, zone) = match time.strip_suffix(['Z', 'z']) {
+            Some(time) => (time, 0),
+            None => zoned(time)?,
+        };
         let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
         let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
         let digits =
@@ -95,14 +99,28 @@ impl Utc {
         let leap_day = u64::from(month > 2 && is_leap(year));
         let length = MONTHS.get(month as usize - 1)? + u64::from(month == 2 && is_leap(year));
         let number = i64::try_from(days + leap_day).ok()? - 1 - DAYS_TO_1970;
-        (1..=length).contains(&day).then(|| Self::from_day(number, in_day))
+        (1..=length).contains(&day).then(|| {
+            let local = Self::from_day(number, in_day);
+            Self(local.0.saturating_sub(zone * NANOS_PER_MINUTE))
+        })
     }
 }
 
+/// A time before the offset of its zone, and the offset in minutes: `13:30:00+01:00`.
+fn zoned(text: &str) -> Option<(&str, i64)> {
+    let (time, zone) = text.split_at(text.rfind(['+', '-'])?);
+    let [hours, minutes] = numbers(zone.get(1..)?, ':', [2, 2])?;
+    if hours > 23 || minutes > 59 {
+        return None;
+    }
+    let offset = i64::try_from(hours * 60 + minutes).ok()?;
+    Some((time, if zone.starts_with('-') { -offset } else { offset }))
+}
+
 /// The numbers between `between`, each of as many digits as `widths` says.
-fn numbers(text: &str, between: char, widths: [usize; 3]) -> Option<[u64; 3]> {
+fn numbers<const N: usize>(text: &str, between: char, widths: [usize; N]) -> Option<[u64; N]> {
     let mut parts = text.split(between);
-    let mut found = [0; 3];
+    let mut found = [0; N];
     for (place, width) in found.iter_mut().zip(widths) {
         let part = parts.next().filter(|part| part.len() == width)?;
         *place = part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())??;
@@ -126,6 +144,7 @@ const MONTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const FIRST_YEAR: u64 = 1970;
 const LAST_YEAR: u64 = 2200;
 const NANOS_PER_DAY: i64 = 86_400 * 1_000_000_000;
+const NANOS_PER_MINUTE: i64 = 60 * 1_000_000_000;
 
 impl Add<Duration> for Utc {
     type Output = Self;
@@ -183,6 +202,35 @@ mod tests {
         }
         let packet = Utc::from_day(20_028, Duration::from_micros(1_684_519));
         assert_eq!(packet.to_string(), "2024-11-01T00:00:01.684519Z");
+    }
+
+    #[test]
+    fn a_time_may_have_the_offset_of_a_zone() {
+        let read = |text: &str| Utc::from_rfc3339(text);
+        let noon = read("2026-11-22T12:00:00.5Z");
+        assert!(noon.is_some());
+        for same in [
+            "2026-11-22T12:00:00.5+00:00",
+            "2026-11-22T12:00:00.5-00:00",
+            "2026-11-22T13:30:00.5+01:30",
+            "2026-11-21T23:00:00.5-13:00",
+            "2026-11-23t01:00:00.500+13:00",
+        ] {
+            assert_eq!(read(same), noon, "{same}");
+        }
+        for wrong in [
+            "2026-11-22T12:00:00",
+            "2026-11-22T12:00:00 00:00",
+            "2026-11-22T12:00:00+0100",
+            "2026-11-22T12:00:00+24:00",
+            "2026-11-22T12:00:00+01:60",
+            "2026-11-22T12:00:00+01:00Z",
+            "2026-11-22T12:00:00+01",
+            "2026-11-22T+01:00",
+            "2026-11-22T12:00:00+ä:00",
+        ] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Requests to answers, over a catalogue in memory.
 
 use crate::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use skyhaul_catalogue::{Filter, Item, ItemFile, ItemForm, ItemListing, ItemState};
 use skyhaul_units::Utc;
 use std::sync::Arc;
@@ -355,6 +355,52 @@ fn prip_lists_products_as_its_minimal_set_of_queries_asks() {
 }
 
 #[test]
+fn libraries_of_odata_select_properties_and_find_products_by_their_attributes() {
+    let value = |query: &str| {
+        let query = query.replace(' ', "%20");
+        json_of(&get(&format!("/prip/odata/v1/Products?{query}")))
+    };
+    for (query, count) in [
+        ("$filter=Online eq true", 29),
+        ("$filter=Online ne true or PublicationDate lt 2026-11-23T07:01:44%2B01:00", 3),
+        (
+            "$filter=Attributes/OData.CSC.StringAttribute/any(att:att/Name eq \
+             'platformShortName' and att/OData.CSC.StringAttribute/Value eq 'aqua')",
+            18,
+        ),
+        (
+            "$filter=Attributes/OData.CSC.StringAttribute/any(a:a/Name eq 'station' and \
+             a/Value eq 'polar') and not Attributes/OData.CSC.IntegerAttribute/any(att:att/Name \
+             eq 'version' and att/OData.CSC.IntegerAttribute/Value lt 2)",
+            14,
+        ),
+        ("$filter=Attributes/any(a:a/Name eq 'processingLevel' and a/Value eq 'L1')", 0),
+    ] {
+        let found = value(&format!("{query}&$count=true"));
+        assert_eq!(found["value"].as_array().unwrap().len(), count, "{query}");
+    }
+    let selected = value("$select=Id,Name&$top=1");
+    let context = "https://c.example.org/prip/odata/v1/$metadata#Products(Id,Name)";
+    assert_eq!(selected["@odata.context"], context);
+    assert_eq!(selected["value"][0].as_object().unwrap().len(), 2);
+    assert_eq!(value("$select=*&$top=1")["value"][0], value("$top=1")["value"][0]);
+    let both = value("$select=Name&$expand=Attributes&$top=1");
+    let keys: Vec<&String> = both["value"][0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["Attributes", "Name"]);
+    // By identifiers.
+    let all = value("$select=Id")["value"].as_array().unwrap().clone();
+    let id = |nth: usize| all[nth]["Id"].as_str().unwrap().to_owned();
+    let one = value(&format!("$filter=Id eq {}&$select=Name&$count=true", id(3)));
+    assert_eq!((&one["@odata.count"], &one["value"][0]["Name"]), (&json!(1), &json!("P4-v1")));
+    let ids = format!("({},'{}',{})", id(5), id(1), id(5));
+    let two = value(&format!("$filter=Id in {ids}&$expand=Attributes&$skip=1"));
+    assert_eq!(two["value"][0]["Name"], "P6-v1");
+    assert_eq!(two["value"].as_array().unwrap().len(), 1);
+    let none = value("$filter=Id eq 536b7968-6175-8000-8000-000000000007");
+    assert_eq!(none["value"], json!([]), "it was removed");
+}
+
+#[test]
 fn a_poller_that_asks_for_what_came_since_misses_nothing_and_sees_nothing_twice() {
     let (mut since, mut seen) = ("2026-11-23T00:00:00.000Z".to_owned(), Vec::new());
     loop {
@@ -382,6 +428,20 @@ fn odata_refuses_in_its_own_form_with_a_warning() {
         ),
         ("/prip/odata/v1/Products?$filter=Name%20eq%20'%25'';DROP'", 200, ""),
         ("/prip/odata/v1/Products?$orderby=Size", 400, "cannot be found by `Size`"),
+        ("/prip/odata/v1/Products?$select=Size", 400, "no property `Size`"),
+        (
+            "/prip/odata/v1/Products?$filter=Attributes/any(a:a/Name%20eq%20'x'%20and%20\
+             a/Value%20eq%20'y')",
+            400,
+            "by an attribute `x`",
+        ),
+        (
+            "/prip/odata/v1/Products?$filter=Attributes/any(a:a/Name%20eq%20'version'%20and%20\
+             a/Value%20eq%20'2')",
+            400,
+            "`version` is compared with a number",
+        ),
+        ("/prip/odata/v1/Products?$filter=Online%20eq%201", 400, "with true or false"),
         ("/prip/odata/v1/Products?$top=-1", 400, "$top is a number"),
         ("/prip/odata/v1/Products?$top=1&top=2", 400, "$top is there twice"),
         ("/prip/odata/v1/Products?$apply=x", 400, "the option `$apply` is not supported"),

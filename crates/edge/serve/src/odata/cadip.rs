@@ -21,6 +21,9 @@ use std::sync::Arc;
 
 /// Entities of a page: as many as pollers ask for.
 const PAGE: u64 = 1_000;
+/// Files that are shown within the sessions of a page, about 4 MB; those of one session are all
+/// shown.
+const FILES_WITHIN: usize = 10_000;
 const ROOT: &str = "/cadip/odata/v1";
 /// The receiver in front of the node has no name that it knows.
 const FRONT_END: &str = "skyhaul";
@@ -125,23 +128,32 @@ trait Entity: CelledEntity {
     /// Its number.
     fn number(&self) -> u64;
 
-    /// It as JSON; with its channels if `expanded` says so.
+    /// It as JSON, with what `expanded` says.
     fn json(&self, expanded: Expanded) -> Value;
+
+    /// How many files are shown within it.
+    fn files_within(&self, expanded: Expanded) -> usize;
 }
 
-/// Whether the quality of channels is shown within a session.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Expanded {
-    Nothing,
-    Quality,
+/// What is shown within a session.
+#[derive(Clone, Copy, Default)]
+struct Expanded {
+    /// The quality of its channels.
+    has_quality: bool,
+    /// Its files.
+    has_files: bool,
 }
 
 fn expands(query: &ODataQuery, set: &str) -> Result<Expanded, ServeAnswer> {
-    match query.expand.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => Ok(Expanded::Nothing),
-        ["QualityInfo"] if set == "Sessions" => Ok(Expanded::Quality),
-        _ => Err(bad("$expand of a session is QualityInfo, and files have none")),
+    let mut expanded = Expanded::default();
+    for name in &query.expand {
+        match (set, name.as_str()) {
+            ("Sessions", "QualityInfo") => expanded.has_quality = true,
+            ("Sessions", "Files") => expanded.has_files = true,
+            _ => return Err(bad("$expand of a session is QualityInfo or Files; files have none")),
+        }
     }
+    Ok(expanded)
 }
 
 /// A list of a set, or how many there are.
@@ -187,13 +199,24 @@ fn set<T: Entity>(
     let limit = usize::try_from(wanted.min(PAGE)).unwrap_or(usize::MAX);
     let left = found.get(skip..).unwrap_or(&[]);
     let page = &left[..limit.min(left.len())];
-    let values: Vec<Value> = page.iter().map(|entity| entity.json(expanded)).collect();
-    let mut value = json!({"@odata.context": context(asker, name), "value": values});
+    let mut files = 0;
+    // The first one is always whole.
+    let is_full = |entity: &T| {
+        files += entity.files_within(expanded);
+        files > FILES_WITHIN
+    };
+    let fitting = page.iter().position(is_full).map_or(page.len(), |full| full.max(1));
+    let page = &page[..fitting.min(page.len())];
+    let values = page.iter().map(|entity| query.selected(entity.json(expanded)));
+    let values: Vec<Value> = values.collect::<Result<_, _>>().map_err(bad)?;
+    let context = context(asker, &query.context_of(name));
+    let mut value = json!({"@odata.context": context, "value": values});
     if query.is_counted {
         value["@odata.count"] = json!(count);
     }
-    if let Some(last) = page.last().filter(|_| left.len() > limit && wanted > limit as u64) {
-        let top = query.top.map(|top| format!("$top={}", top - limit as u64));
+    let shown = page.len() as u64;
+    if let Some(last) = page.last().filter(|_| left.len() > page.len() && wanted > shown) {
+        let top = query.top.map(|top| format!("$top={}", top - shown));
         let kept = request.query.iter().filter(|(name, _)| {
             !["top", "skip", "skiptoken"].contains(&name.trim_start_matches('$'))
         });
@@ -223,8 +246,10 @@ fn one_session(
         [] => {
             let query = ODataQuery::of(request).map_err(bad)?;
             let entity = SessionEntity(Arc::clone(found));
-            let mut value = entity.json(expands(&query, "Sessions")?);
-            value["@odata.context"] = json!(context(asker, "Sessions/$entity"));
+            let value = entity.json(expands(&query, "Sessions")?);
+            let mut value = query.selected(value).map_err(bad)?;
+            let set = query.context_of("Sessions");
+            value["@odata.context"] = json!(context(asker, &format!("{set}/$entity")));
             Ok(json_answer(&value))
         }
         ["QualityInfo"] => Ok(json_answer(&json!({
@@ -254,8 +279,11 @@ fn one_file(
     let found = found.ok_or_else(|| ServeAnswer::problem(404, "there is no such file"))?;
     match rest {
         [] => {
-            let mut value = found.json(Expanded::Nothing);
-            value["@odata.context"] = json!(context(asker, "Files/$entity"));
+            let query = ODataQuery::of(request).map_err(bad)?;
+            let value = found.json(expands(&query, "Files")?);
+            let mut value = query.selected(value).map_err(bad)?;
+            let set = query.context_of("Files");
+            value["@odata.context"] = json!(context(asker, &format!("{set}/$entity")));
             Ok(json_answer(&value))
         }
         ["$value"] => {
@@ -311,10 +339,18 @@ impl Entity for SessionEntity {
 
     fn json(&self, expanded: Expanded) -> Value {
         let mut value = of_cells(self, &SESSION);
-        if expanded == Expanded::Quality {
+        if expanded.has_quality {
             value["QualityInfo"] = json!([quality(&self.0)]);
         }
+        if expanded.has_files {
+            let files = files_of(&self.0).map(|file| file.json(Expanded::default()));
+            value["Files"] = files.collect();
+        }
         value
+    }
+
+    fn files_within(&self, expanded: Expanded) -> usize {
+        if expanded.has_files { self.0.files.len() } else { 0 }
     }
 }
 
@@ -350,6 +386,10 @@ impl Entity for FileEntity {
 
     fn json(&self, _: Expanded) -> Value {
         of_cells(self, &FILE)
+    }
+
+    fn files_within(&self, _: Expanded) -> usize {
+        0
     }
 }
 
@@ -426,8 +466,11 @@ fn quality(session: &ContactSession) -> Value {
 
 /// The schema (OData CSDL), as far as clients read it.
 fn metadata() -> ServeAnswer {
-    let property =
-        |name: &str, kind: &str| format!("<Property Name=\"{name}\" Type=\"Edm.{kind}\"/>\n");
+    let property = |name: &str, kind: &str| {
+        // Times are shown to the millisecond.
+        let facet = if kind == "DateTimeOffset" { " Precision=\"3\"" } else { "" };
+        format!("<Property Name=\"{name}\" Type=\"Edm.{kind}\"{facet}/>\n")
+    };
     let of = |names: &[&str]| -> String {
         names.iter().filter(|name| **name != "Id").map(|name| property(name, kind(name))).collect()
     };
@@ -438,11 +481,13 @@ fn metadata() -> ServeAnswer {
          xmlns:edmx=\"http://docs.oasis-open.org/odata/ns/edmx\">\n<edmx:DataServices><Schema \
          Namespace=\"OData.CSC\" xmlns=\"http://docs.oasis-open.org/odata/ns/edm\">\n<EntityType \
          Name=\"Session\">{head}{}<NavigationProperty Name=\"QualityInfo\" \
-         Type=\"Collection(OData.CSC.QualityInfo)\"/>\n<NavigationProperty Name=\"Files\" \
-         Type=\"Collection(OData.CSC.File)\"/>\n</EntityType>\n<EntityType Name=\"File\" \
+         Type=\"Collection(OData.CSC.QualityInfo)\" ContainsTarget=\"true\"/>\n\
+         <NavigationProperty Name=\"Files\" Type=\"Collection(OData.CSC.File)\"/>\n\
+         </EntityType>\n<EntityType Name=\"File\" \
          HasStream=\"true\">{head}{}</EntityType>\n<EntityType \
          Name=\"QualityInfo\">{head}{}</EntityType>\n<EntityContainer \
-         Name=\"Container\"><EntitySet Name=\"Sessions\" EntityType=\"OData.CSC.Session\"/>\n\
+         Name=\"Container\"><EntitySet Name=\"Sessions\" EntityType=\"OData.CSC.Session\">\n\
+         <NavigationPropertyBinding Path=\"Files\" Target=\"Files\"/>\n</EntitySet>\n\
          <EntitySet Name=\"Files\" EntityType=\"OData.CSC.File\"/>\n</EntityContainer>\n</Schema>\
          </edmx:DataServices>\n</edmx:Edmx>\n",
         of(&SESSION),

@@ -47,6 +47,9 @@ pub fn fits(entity: &dyn CelledEntity, filter: &ODataFilter) -> Result<bool, Str
             }
             is_in
         }
+        ODataFilter::Attribute(..) => {
+            return Err("only products have attributes; sessions and files have properties".into());
+        }
         ODataFilter::Function(function, path, text) => match of(entity, path)? {
             ODataCell::Text(own) => match function {
                 TextFunction::Begins => own.starts_with(text),

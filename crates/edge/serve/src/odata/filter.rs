@@ -3,7 +3,9 @@
 //! ```text
 //! filter     = and *("or" and)              and = term *("and" term)
 //! term       = "not" term | "(" filter ")" | function | path op literal | literal op path
-//!            | path "in" "(" literal *("," literal) ")"
+//!            | path "in" "(" literal *("," literal) ")" | attribute
+//! attribute  = "Attributes/" [TYPE "/"] "any(" x ":" x "/Name eq" text
+//!              "and" x "/" [TYPE "/"] "Value" op literal ")"
 //! function   = ("startswith" | "endswith" | "contains") "(" path "," text ")" ["eq" bool]
 //! op         = "eq" | "ne" | "gt" | "ge" | "lt" | "le"
 //! literal    = text | number | time | identifier | "true" | "false" | "null" | NAME text
@@ -25,6 +27,8 @@ pub enum ODataFilter {
     Compare(String, CompareOp, ODataValue),
     /// A property is one of these.
     In(String, Vec<ODataValue>),
+    /// An attribute compares so with a value.
+    Attribute(String, CompareOp, ODataValue),
     /// A function of a property and a text.
     Function(TextFunction, String, String),
 }
@@ -210,7 +214,41 @@ impl Parser {
                 return self.function(function);
             }
         }
+        if matches!(self.peek(), Some(Token::Word(word)) if is_any_attribute(word)) {
+            self.next += 1;
+            return self.attribute();
+        }
         self.comparison()
+    }
+
+    fn attribute(&mut self) -> Result<ODataFilter, String> {
+        self.expect('(')?;
+        let variable = match self.peek() {
+            Some(Token::Word(word)) => word
+                .split_once(':')
+                .filter(|(own, path)| path.strip_suffix("/Name") == Some(own))
+                .map(|(own, _)| own.to_owned()),
+            _ => None,
+        };
+        let wanted = "expected an attribute as in any(att:att/Name eq 'productType' and \
+                      att/OData.CSC.StringAttribute/Value eq 'modis')";
+        let variable = variable.ok_or_else(|| self.refuse(wanted))?;
+        self.next += 1;
+        let is_equal = self.word("eq");
+        let name = match self.peek() {
+            Some(Token::Text(name)) if is_equal => name.clone(),
+            _ => return Err(self.refuse(wanted)),
+        };
+        self.next += 1;
+        let has_value = self.word("and")
+            && matches!(self.peek(), Some(Token::Word(word)) if is_value_of(word, &variable));
+        if !has_value {
+            return Err(self.refuse(wanted));
+        }
+        self.next += 1;
+        let found = ODataFilter::Attribute(name, self.op()?, self.literal()?);
+        self.expect(')')?;
+        Ok(found)
     }
 
     fn function(&mut self, function: TextFunction) -> Result<ODataFilter, String> {
@@ -313,6 +351,24 @@ impl Parser {
     }
 }
 
+/// Whether a word begins a condition of any attribute: `Attributes/OData.CSC.StringAttribute/any`.
+fn is_any_attribute(word: &str) -> bool {
+    let within = word.strip_prefix("Attributes/").and_then(|rest| rest.strip_suffix("any"));
+    within.is_some_and(|within| within.is_empty() || is_attribute_type(within))
+}
+
+/// Whether a word is the value of a variable: `att/OData.CSC.StringAttribute/Value`.
+fn is_value_of(word: &str, variable: &str) -> bool {
+    let within = word.strip_prefix(variable).and_then(|rest| rest.strip_prefix('/'));
+    let within = within.and_then(|rest| rest.strip_suffix("Value"));
+    within.is_some_and(|within| within.is_empty() || is_attribute_type(within))
+}
+
+/// Types are as the schema of the service names them; which attribute has which is looked up later.
+fn is_attribute_type(text: &str) -> bool {
+    text.starts_with("OData.CSC.") && text.ends_with("Attribute/") && text.len() <= 64
+}
+
 /// A value without apostrophes.
 fn plain(word: &str) -> Option<ODataValue> {
     match word {
@@ -389,6 +445,30 @@ mod tests {
                 ODataFilter::In("Satellite".to_owned(), vec![text("S1A"), text("S1C")]),
             ),
             (
+                "Attributes/OData.CSC.StringAttribute/any(att:att/Name eq 'productType' and \
+                 att/OData.CSC.StringAttribute/Value eq 'modis') and Online eq true",
+                ODataFilter::And(vec![
+                    ODataFilter::Attribute(
+                        "productType".to_owned(),
+                        CompareOp::Equal,
+                        text("modis"),
+                    ),
+                    compare("Online", CompareOp::Equal, ODataValue::Bool(true)),
+                ]),
+            ),
+            (
+                "Attributes/any(a:a/Name eq 'version' and a/Value ge 2)",
+                ODataFilter::Attribute(
+                    "version".to_owned(),
+                    CompareOp::GreaterEqual,
+                    ODataValue::Number(2.0),
+                ),
+            ),
+            (
+                "PublicationDate ge 2026-11-23T07:30:00.000+01:30",
+                compare("PublicationDate", CompareOp::GreaterEqual, ODataValue::Time(time)),
+            ),
+            (
                 "((EvictionDate ne null))",
                 compare("EvictionDate", CompareOp::NotEqual, ODataValue::Null),
             ),
@@ -407,7 +487,12 @@ mod tests {
             ("Name = 'a'", "at 6: expected eq"),
             ("Name eq 'a'; DROP TABLE item", "at 12: expected and"),
             ("Name eq \"a\"", "at 9: expected a text"),
-            ("Attributes/any(a:a eq 1)", "at 15: expected eq"),
+            ("Attributes/any(a:a eq 1)", "at 16: expected an attribute as in any("),
+            ("Attributes/any(a:b/Name eq 'x' and a/Value eq 1)", "at 16: expected an attribute"),
+            ("Attributes/any(a:a/Name eq 'x' or a/Value eq 1)", "at 32: expected an attribute"),
+            ("Attributes/any(a:a/Name eq 'x' and b/Value eq 1)", "at 36: expected an attribute"),
+            ("Attributes/any(a:a/Name eq 'x' and a/Value eq 1", "at the end: expected `)`"),
+            ("Attributes/all(a:a/Name eq 'x')", "at 15: expected eq"),
             ("startswith(Name)", "at 16: expected `,`"),
             ("Name eq NaN", "at 9: expected a text"),
             ("Na'me' eq 1", "at 3: expected eq"),
@@ -427,6 +512,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "[A-Za-z' ()/,.0-9:éZT-]{0,60}") {
             let _ = parse(&text);
+            let _ = parse(&format!("Attributes/any(a:a/Name eq {text}"));
         }
     }
 }

@@ -18,12 +18,14 @@ use skyhaul_catalogue::{
     OrderKey, Property, PropertyType, PropertyValue,
 };
 use skyhaul_units::Utc;
+use std::collections::BTreeSet;
 
 /// Products of a page: as many as pollers ask for.
 const PAGE: u64 = 1_000;
 const ROOT: &str = "/prip/odata/v1";
 /// All products come from the acquisition chain.
 const PRODUCTION_TYPE: &str = "systematic_production";
+const PROCESSING_LEVEL: &str = "L0";
 
 fn bad(what: impl AsRef<str>) -> ServeAnswer {
     ServeAnswer::problem(400, what.as_ref())
@@ -92,8 +94,10 @@ fn one(
     match rest {
         [] => {
             let query = ODataQuery::of(request).map_err(bad)?;
-            let mut value = product(&held, found.asker, expands(&query)?);
-            value["@odata.context"] = json!(context(found.asker, "Products/$entity"));
+            let value = product(&held, found.asker, expands(&query)?);
+            let mut value = query.selected(value).map_err(bad)?;
+            let set = query.context_of("Products");
+            value["@odata.context"] = json!(context(found.asker, &format!("{set}/$entity")));
             Ok(json_answer(&value))
         }
         ["$value"] => {
@@ -133,6 +137,9 @@ fn list(
     asker: Asker<'_>,
     holdings: &mut dyn ServedCatalogue,
 ) -> Result<ServeAnswer, ServeAnswer> {
+    if let Some(identifiers) = query.filter.as_ref().and_then(wanted_ids) {
+        return chosen(query, &identifiers, asker, holdings);
+    }
     let expanded = expands(query)?;
     let order = order_of(&query.order)?;
     let filter = asker.visible(query.filter.as_ref().map_or(Ok(ALL), filter_of)?);
@@ -152,9 +159,10 @@ fn list(
         0 => crate::holdings::HeldPage { items: Vec::new(), next: None },
         _ => holdings.list(&listing)?,
     };
-    let products: Vec<Value> =
-        page.items.iter().map(|held| product(held, asker, expanded)).collect();
-    let mut value = json!({"@odata.context": context(asker, "Products"), "value": products});
+    let products = page.items.iter().map(|held| query.selected(product(held, asker, expanded)));
+    let products: Vec<Value> = products.collect::<Result<_, _>>().map_err(bad)?;
+    let set = context(asker, &query.context_of("Products"));
+    let mut value = json!({"@odata.context": set, "value": products});
     if query.is_counted {
         value["@odata.count"] = json!(holdings.count(&filter, u64::MAX)?);
     }
@@ -171,6 +179,52 @@ fn list(
             .collect();
         let address = format!("{}{ROOT}/Products?{}", asker.base, options.join("&"));
         value["@odata.nextLink"] = json!(address);
+    }
+    Ok(json_answer(&value))
+}
+
+/// The identifiers of a filter that asks for nothing else.
+fn wanted_ids(filter: &ODataFilter) -> Option<Vec<&str>> {
+    let values = match filter {
+        ODataFilter::Compare(path, CompareOp::Equal, value) if path == "Id" => {
+            core::slice::from_ref(value)
+        }
+        ODataFilter::In(path, values) if path == "Id" => &values[..],
+        _ => return None,
+    };
+    let texts = values.iter().map(|value| match value {
+        ODataValue::Uuid(text) | ODataValue::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// Those of these products that are there, in the order of their numbers.
+fn chosen(
+    query: &ODataQuery,
+    identifiers: &[&str],
+    asker: Asker<'_>,
+    holdings: &mut dyn ServedCatalogue,
+) -> Result<ServeAnswer, ServeAnswer> {
+    let expanded = expands(query)?;
+    let numbers: BTreeSet<u64> = identifiers.iter().filter_map(|id| number_of(id)).collect();
+    let mut found = Vec::new();
+    for number in numbers {
+        let held = holdings.numbered(number)?;
+        let is_there =
+            |held: &HeldItem| asker.may_know(&held.item) && held.item.state == ItemState::Present;
+        if let Some(held) = held.filter(is_there) {
+            found.push(query.selected(product(&held, asker, expanded)).map_err(bad)?);
+        }
+    }
+    let count = found.len();
+    let bounded = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let top = bounded(query.top.unwrap_or(u64::MAX));
+    let shown: Vec<Value> = found.into_iter().skip(bounded(query.skip)).take(top).collect();
+    let set = context(asker, &query.context_of("Products"));
+    let mut value = json!({"@odata.context": set, "value": shown});
+    if query.is_counted {
+        value["@odata.count"] = json!(count);
     }
     Ok(json_answer(&value))
 }
@@ -199,6 +253,8 @@ fn product(held: &HeldItem, asker: Asker<'_>, expanded: Expanded) -> Value {
         "Name": item.versioned_id(),
         "ContentType": "application/octet-stream",
         "ContentLength": file.map_or(0, |file| file.size),
+        // What is not is in no list.
+        "Online": true,
         "OriginDate": end.to_string(),
         "PublicationDate": published,
         "EvictionDate": null,
@@ -234,7 +290,7 @@ fn attributes(item: &Item, asker: Asker<'_>) -> Value {
     let mut all = vec![
         text("platformShortName", &item.mission),
         text("productType", &item.product),
-        text("processingLevel", "L0"),
+        text("processingLevel", PROCESSING_LEVEL),
         text("kind", item.form.name()),
         text("station", &item.stations.join(",")),
         number("version", u64::from(item.version)),
@@ -252,6 +308,8 @@ enum Named {
     Of(Property),
     /// The same text for all products.
     Always(&'static str),
+    /// True, for all products.
+    True,
     /// Nothing, for all products.
     Nothing,
 }
@@ -264,12 +322,34 @@ fn named(path: &str) -> Result<Named, ServeAnswer> {
         "ContentDate/End" | "OriginDate" => Named::Of(Property::End),
         "ContentType" => Named::Always("application/octet-stream"),
         "ProductionType" => Named::Always(PRODUCTION_TYPE),
+        "Online" => Named::True,
         "EvictionDate" | "Footprint" | "GeoFootprint" => Named::Nothing,
         other => {
             let other = skyhaul_units::printable(other, 64);
             return Err(bad(format!(
                 "products cannot be found by `{other}`; use Name, PublicationDate, OriginDate, \
-                 ContentDate/Start, ContentDate/End, ContentType, ProductionType or EvictionDate"
+                 ContentDate/Start, ContentDate/End, ContentType, ProductionType, Online or \
+                 EvictionDate, or Id alone"
+            )));
+        }
+    })
+}
+
+/// The same of an attribute.
+fn attribute(name: &str) -> Result<Named, ServeAnswer> {
+    Ok(match name {
+        "platformShortName" => Named::Of(Property::Mission),
+        "productType" => Named::Of(Property::Product),
+        "processingLevel" => Named::Always(PROCESSING_LEVEL),
+        "kind" => Named::Of(Property::Kind),
+        "station" => Named::Of(Property::Station),
+        "version" => Named::Of(Property::Version),
+        "missingPackets" => Named::Of(Property::Missing),
+        other => {
+            let other = skyhaul_units::printable(other, 64);
+            return Err(bad(format!(
+                "products cannot be found by an attribute `{other}`; use platformShortName, \
+                 productType, processingLevel, kind, station, version or missingPackets"
             )));
         }
     })
@@ -278,7 +358,7 @@ fn named(path: &str) -> Result<Named, ServeAnswer> {
 fn order_of(keys: &[ODataOrder]) -> Result<ItemOrder, ServeAnswer> {
     let key = |key: &ODataOrder| match named(&key.path)? {
         Named::Of(property) => Ok(Some(OrderKey { property, direction: key.direction })),
-        Named::Always(_) | Named::Nothing => Ok(None),
+        Named::Always(_) | Named::True | Named::Nothing => Ok(None),
     };
     let keys: Vec<Option<OrderKey>> = keys.iter().map(key).collect::<Result<_, ServeAnswer>>()?;
     let mut keys: Vec<OrderKey> = keys.into_iter().flatten().collect();
@@ -297,9 +377,11 @@ fn filter_of(filter: &ODataFilter) -> Result<Filter, ServeAnswer> {
         ODataFilter::And(all) => Filter::And(each(all)?),
         ODataFilter::Or(any) => Filter::Or(each(any)?),
         ODataFilter::Not(inner) => Filter::Not(Box::new(filter_of(inner)?)),
-        ODataFilter::Compare(path, op, value) => compare(path, *op, value)?,
+        ODataFilter::Compare(path, op, value) => compare(named(path)?, path, *op, value)?,
+        ODataFilter::Attribute(name, op, value) => compare(attribute(name)?, name, *op, value)?,
         ODataFilter::In(path, values) => {
-            let any = values.iter().map(|value| compare(path, CompareOp::Equal, value));
+            let equals = |value| compare(named(path)?, path, CompareOp::Equal, value);
+            let any = values.iter().map(equals);
             Filter::Or(any.collect::<Result<_, _>>()?)
         }
         ODataFilter::Function(function, path, text) => {
@@ -313,23 +395,35 @@ fn filter_of(filter: &ODataFilter) -> Result<Filter, ServeAnswer> {
                     Filter::Like(property, like)
                 }
                 Named::Always(same) => Filter::Always(like.matches(same)),
-                Named::Of(_) | Named::Nothing => return Err(bad(format!("`{path}` is no text"))),
+                Named::Of(_) | Named::True | Named::Nothing => {
+                    return Err(bad(format!("`{path}` is no text")));
+                }
             }
         }
     })
 }
 
-fn compare(path: &str, op: CompareOp, value: &ODataValue) -> Result<Filter, ServeAnswer> {
-    let refuse = |wanted: &str| Err(bad(format!("`{path}` is compared with {wanted}")));
+fn compare(
+    what: Named,
+    path: &str,
+    op: CompareOp,
+    value: &ODataValue,
+) -> Result<Filter, ServeAnswer> {
+    let refuse = |wanted: &str| {
+        let path = skyhaul_units::printable(path, 64);
+        Err(bad(format!("`{path}` is compared with {wanted}")))
+    };
     let is_null = *value == ODataValue::Null;
     let null = |filter: Filter| match op {
         CompareOp::Equal => Ok(filter),
         CompareOp::NotEqual => Ok(Filter::Not(Box::new(filter))),
         _ => refuse("null by eq and ne alone"),
     };
-    match (named(path)?, value) {
+    match (what, value) {
         // The times of a product are always there: see `span`.
-        (Named::Of(_) | Named::Always(_), ODataValue::Null) => null(Filter::Always(false)),
+        (Named::Of(_) | Named::Always(_) | Named::True, ODataValue::Null) => {
+            null(Filter::Always(false))
+        }
         (Named::Nothing, _) if is_null => null(Filter::Always(true)),
         // Nothing compares with nothing but null.
         (Named::Nothing, _) => Ok(Filter::Always(op == CompareOp::NotEqual)),
@@ -337,13 +431,19 @@ fn compare(path: &str, op: CompareOp, value: &ODataValue) -> Result<Filter, Serv
             Ok(Filter::Always(op.holds(same.cmp(text.as_str()))))
         }
         (Named::Always(_), _) => refuse("a text in apostrophes"),
+        (Named::True, ODataValue::Bool(wanted)) => Ok(Filter::Always(op.holds(true.cmp(wanted)))),
+        (Named::True, _) => refuse("true or false"),
         (Named::Of(property), value) => match (property.of_type(), value) {
             (PropertyType::Text, ODataValue::Text(text)) => {
                 Ok(Filter::Compare(property, op, PropertyValue::Text(text.clone())))
             }
             (PropertyType::Time, ODataValue::Time(time)) => Ok(shown_time_is(property, op, *time)),
+            (PropertyType::Number, ODataValue::Number(number)) => {
+                Ok(Filter::Compare(property, op, PropertyValue::Number(*number)))
+            }
             (PropertyType::Time, _) => refuse("a time such as 2026-11-23T06:00:00.000Z"),
-            _ => refuse("a text in apostrophes"),
+            (PropertyType::Number, _) => refuse("a number"),
+            (PropertyType::Text, _) => refuse("a text in apostrophes"),
         },
     }
 }
@@ -360,8 +460,8 @@ const METADATA: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <edmx:DataServices><Schema Namespace="OData.CSC" xmlns="http://docs.oasis-open.org/odata/ns/edm">
 <EnumType Name="ProductionType">
 <Member Name="systematic_production" Value="0"/>
-<Member Name="on-demand default" Value="1"/>
-<Member Name="on-demand non-default" Value="2"/>
+<Member Name="on_demand_default" Value="1"/>
+<Member Name="on_demand_non_default" Value="2"/>
 </EnumType>
 <ComplexType Name="Checksum">
 <Property Name="Algorithm" Type="Edm.String" Nullable="false"/>
@@ -387,6 +487,7 @@ const METADATA: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <Property Name="Name" Type="Edm.String" Nullable="false"/>
 <Property Name="ContentType" Type="Edm.String" Nullable="false"/>
 <Property Name="ContentLength" Type="Edm.Int64" Nullable="false"/>
+<Property Name="Online" Type="Edm.Boolean" Nullable="false"/>
 <Property Name="OriginDate" Type="Edm.DateTimeOffset" Precision="6"/>
 <Property Name="PublicationDate" Type="Edm.DateTimeOffset" Precision="6" Nullable="false"/>
 <Property Name="EvictionDate" Type="Edm.DateTimeOffset" Precision="6"/>
@@ -395,7 +496,7 @@ const METADATA: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <Property Name="ProductionType" Type="OData.CSC.ProductionType"/>
 <Property Name="Footprint" Type="Edm.GeographyPolygon"/>
 <Property Name="GeoFootprint" Type="Edm.Geography"/>
-<NavigationProperty Name="Attributes" Type="Collection(OData.CSC.Attribute)"/>
+<NavigationProperty Name="Attributes" Type="Collection(OData.CSC.Attribute)" ContainsTarget="true"/>
 </EntityType>
 <EntityContainer Name="Container"><EntitySet Name="Products" EntityType="OData.CSC.Product"/>
 </EntityContainer>

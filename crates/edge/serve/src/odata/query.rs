@@ -1,7 +1,8 @@
-//! The options of a query: `$filter`, `$orderby`, `$top`, `$skip`, `$count`, `$expand`.
+//! The options of a query: `$filter`, `$orderby`, `$top`, `$skip`, `$count`, `$select`, `$expand`.
 
 use super::filter::{self, ODataFilter};
 use crate::request::ServeRequest;
+use serde_json::Value;
 use skyhaul_catalogue::ListDirection;
 
 /// The options of a query.
@@ -17,6 +18,8 @@ pub struct ODataQuery {
     pub skip: u64,
     /// Whether they are counted.
     pub is_counted: bool,
+    /// Which properties are shown; all without.
+    pub select: Vec<String>,
     /// What is shown with them.
     pub expand: Vec<String>,
     /// Where a page begins that the server has cut.
@@ -47,6 +50,7 @@ impl ODataQuery {
             top: None,
             skip: 0,
             is_counted: false,
+            select: Vec::new(),
             expand: Vec::new(),
             skip_token: None,
         };
@@ -71,10 +75,8 @@ impl ODataQuery {
                         _ => return Err("$count is true or false".to_owned()),
                     }
                 }
-                "expand" => {
-                    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
-                    query.expand = names.map(str::to_owned).collect();
-                }
+                "select" => query.select = names(value),
+                "expand" => query.expand = names(value),
                 "skiptoken" => query.skip_token = Some(value.clone()),
                 "format" if value == "json" || value.starts_with("application/json") => {}
                 _ => {
@@ -88,6 +90,40 @@ impl ODataQuery {
             return Err(format!("$skip is at most {SKIP_MAX}; follow @odata.nextLink instead"));
         }
         Ok(query)
+    }
+}
+
+fn names(text: &str) -> Vec<String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
+impl ODataQuery {
+    /// An entity with those of its properties that are wanted.
+    ///
+    /// # Errors
+    /// It has no such property.
+    pub fn selected(&self, mut entity: Value) -> Result<Value, String> {
+        let Some(properties) = entity.as_object_mut() else { return Ok(entity) };
+        if let Some(name) =
+            self.select.iter().find(|name| *name != "*" && !properties.contains_key(*name))
+        {
+            let name = skyhaul_units::printable(name, 64);
+            return Err(format!("there is no property `{name}`; $metadata has them"));
+        }
+        if !self.select.is_empty() && !self.select.iter().any(|name| name == "*") {
+            properties.retain(|name, _| self.select.contains(name) || self.expand.contains(name));
+        }
+        Ok(entity)
+    }
+
+    /// The set as the context of an answer names it: with the properties that are shown, where not
+    /// all are (OData JSON format 4.0, 10.7).
+    pub fn context_of(&self, set: &str) -> String {
+        match self.select.is_empty() {
+            true => set.to_owned(),
+            false => format!("{set}({})", self.select.join(",")),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod book;
 mod commands;
 mod copies;
 mod cp;
+mod customers;
 mod decode;
 mod demo;
 mod destinations;

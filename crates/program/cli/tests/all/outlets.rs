@@ -1,14 +1,11 @@
-//! Products at many destinations: each once, whatever dies; one that hangs delays no other; and
-//! destinations and subscriptions that come, change and go while the node runs.
+//! Products at several destinations: one that hangs delays no other; and destinations and
+//! subscriptions that come, change and go while the node runs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
-use crate::sftp::Sshd;
 use crate::support::patience::until;
 use crate::support::process::{printed, run};
-use crate::support::recordings::sha256;
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
-use crate::webdav::WebDav;
 use rustix::process::Signal;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -24,7 +21,7 @@ use std::process::Command;
 
 /// Whether everything is tested: `make test-all` sets `SKYHAUL_RUNG=all`.
 #[allow(clippy::disallowed_methods, reason = "a test reads how much is tested")]
-fn is_all() -> bool {
+pub fn is_all() -> bool {
     std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all")
 }
 
@@ -40,34 +37,49 @@ pub fn publish_in(
     version: u32,
     length: impl Fn(u32) -> usize,
 ) {
-    let catalogue = Catalogue::open(&folder.join("state/catalogue.db")).unwrap();
+    let catalogue = catalogue_of(folder);
     for number in numbers {
-        let file = |suffix: &str, size: usize, is_metadata| {
-            let name = format!("P{number:07}V{version}.{suffix}");
+        let write = |suffix: &str, size: usize| {
             let content: Vec<u8> =
                 (0..size).map(|at| (at as u32 ^ number ^ (version << 4)) as u8).collect();
+            let name = format!("P{number:07}V{version}.{suffix}");
             fs::write(folder.join("products").join(&name), &content).unwrap();
-            let (sha256, size) = (Sha256::digest(&content).into(), size as u64);
-            ItemFile { name, size, sha256, md5: None, cksum: None, is_metadata }
+            item_file(&name, size as u64, Sha256::digest(&content).into())
         };
-        let item = Item {
-            name: format!("product-{number}"),
-            version,
-            form: ItemForm::Session,
-            mission: if number.is_multiple_of(2) { "aqua" } else { "terra" }.to_owned(),
-            product: "modis".to_owned(),
-            stations: vec!["s".to_owned()],
-            apids: vec![64],
-            start: None,
-            end: None,
-            published: Utc::from_micros(1_790_000_000_000_000 + i64::from(number)),
-            packets: 1,
-            missing: 0,
-            state: ItemState::Present,
-            files: vec![file("PDS", length(number), false), file("CR", 200, true)],
-        };
-        catalogue.publish(item, Vec::new(), Utc::from_micros(1_790_000_000_000_000)).unwrap();
+        let record = ItemFile { is_metadata: true, ..write("CR", 200) };
+        publish_files(&catalogue, number, version, vec![write("PDS", length(number)), record]);
     }
+}
+
+/// The catalogue of the node whose folder this is.
+pub fn catalogue_of(folder: &Path) -> Catalogue {
+    Catalogue::open(&folder.join("state/catalogue.db")).unwrap()
+}
+
+/// A file of data.
+pub fn item_file(name: &str, size: u64, sha256: [u8; 32]) -> ItemFile {
+    ItemFile { name: name.to_owned(), size, sha256, md5: None, cksum: None, is_metadata: false }
+}
+
+/// Puts a product of files that are there into the catalogue.
+pub fn publish_files(catalogue: &Catalogue, number: u32, version: u32, files: Vec<ItemFile>) {
+    let item = Item {
+        name: format!("product-{number}"),
+        version,
+        form: ItemForm::Session,
+        mission: if number.is_multiple_of(2) { "aqua" } else { "terra" }.to_owned(),
+        product: "modis".to_owned(),
+        stations: vec!["s".to_owned()],
+        apids: vec![64],
+        start: None,
+        end: None,
+        published: Utc::from_micros(1_790_000_000_000_000 + i64::from(number)),
+        packets: 1,
+        missing: 0,
+        state: ItemState::Present,
+        files,
+    };
+    catalogue.publish(item, Vec::new(), Utc::from_micros(1_790_000_000_000_000)).unwrap();
 }
 
 pub fn destination(name: &str, keys: &str) -> String {
@@ -105,116 +117,6 @@ pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file());
     let named = |path: PathBuf| (path.file_name().unwrap().to_str().unwrap().to_owned(), path);
     paths.map(named).filter(|(name, _)| !name.starts_with('.')).collect()
-}
-
-/// Nothing that is visible is in part.
-fn assert_whole(products: &BTreeMap<String, PathBuf>, folder: &Path) -> usize {
-    let there = files(folder);
-    for (name, path) in there.iter().filter(|(name, _)| products.contains_key(*name)) {
-        let (own, far) = (products[name].metadata().unwrap().len(), path.metadata().unwrap().len());
-        assert_eq!(own, far, "{name} in {} is whole", folder.display());
-    }
-    there.len()
-}
-
-/// The customers of a site.
-struct Customers {
-    tables: String,
-    /// Their names and folders; of folders below the site's, none yet.
-    places: Vec<(String, PathBuf)>,
-    /// The names of those.
-    folders: Vec<String>,
-    /// The subscriptions.
-    subscriptions: Vec<String>,
-}
-
-/// 24 customers: four share each server that there is, each in a folder of its own.
-fn customers(sshd: Option<&Sshd>, web: Option<&WebDav>) -> Customers {
-    let mut tables = String::new();
-    let mut places: Vec<(String, PathBuf)> = Vec::new();
-    let mut subscriptions = vec!["folders".to_owned()];
-    for customer in 0..24 {
-        let (name, keys) =
-            (format!("c{customer}"), format!("connections = {}\n", customer % 4 + 1));
-        let server = match (sshd, web, customer) {
-            (Some(sshd), _, 0..4) => Some((sshd.destination(&name, &keys), sshd.folder())),
-            (_, Some(web), 4..8) => Some((web.destination(&name, &keys), web.folder())),
-            _ => None,
-        };
-        match server {
-            Some((table, folder)) => {
-                let own = format!("{name}-all");
-                tables.push_str(&table);
-                let keys = format!("to = \"{name}\"\ninto = \"{name}\"\n");
-                tables.push_str(&subscription(&own, &keys));
-                places.push((name.clone(), folder.join(&name)));
-                subscriptions.push(own);
-            }
-            None => {
-                tables.push_str(&destination(&name, &keys));
-                places.push((name, PathBuf::new()));
-            }
-        }
-    }
-    let is_below = |(_, path): &&(String, PathBuf)| path.as_os_str().is_empty();
-    let folders: Vec<String> =
-        places.iter().filter(is_below).map(|(name, _)| name.clone()).collect();
-    let keys = format!("to = {folders:?}\nrecord = \"sips\"\n");
-    tables.push_str(&subscription("folders", &keys));
-    Customers { tables, places, folders, subscriptions }
-}
-
-#[test]
-fn each_product_is_at_24_customers_once_whatever_dies() {
-    let (count, kills) = if is_all() { (1_000, 5) } else { (12, 2) };
-    let (sshd, web) = (Sshd::start(), WebDav::start());
-    let Customers { tables, mut places, folders, subscriptions } =
-        customers(sshd.as_ref(), web.as_ref());
-    let mut site = Site::with(&tables);
-    for (name, path) in places.iter_mut().filter(|(_, path)| path.as_os_str().is_empty()) {
-        *path = site.folder().join("out").join(name);
-    }
-    publish(&site, 0..count, 1);
-    let products = files(&site.folder().join("products"));
-    let mut begun = 0;
-    for name in &subscriptions {
-        let page = backfill(&site, name);
-        assert_eq!(page["items"], count);
-        begun += page["destinations"].as_array().unwrap().len() * count as usize;
-    }
-    assert_eq!(begun, 24 * count as usize);
-    // Two files of each product, and at folders a record and its signal.
-    let there = || places.iter().map(|(_, path)| assert_whole(&products, path)).sum::<usize>();
-    let all = (places.len() * 2 + folders.len() * 2) * count as usize;
-    for kill in 1..=kills {
-        until(|| (there() >= all * kill / (kills + 2)).then_some(()), || format!("{}", there()));
-        site.kill_centre();
-        there();
-        site.start_centre();
-    }
-    until(|| (there() == all).then_some(()), || format!("{} of {all}", there()));
-    for (name, path) in &places {
-        let is_open = |state: &str| !deliveries_in(&site, name, state).is_empty();
-        until(
-            || (!["waiting", "sending", "placed"].into_iter().any(&is_open)).then_some(()),
-            || format!("{name}: {:?}", deliveries(&site, &["--destination", name]).first()),
-        );
-        let its = deliveries_in(&site, name, "accepted");
-        assert_eq!(its.len(), count as usize, "{name}");
-        // A centre that is killed while it sends begins again, and nothing else is tried twice.
-        let few =
-            |one: &Value| one["attempts"].as_u64().is_some_and(|tried| tried <= 1 + kills as u64);
-        assert!(its.iter().all(few), "{name}: {its:?}");
-        for (file, own) in &products {
-            let far = fs::read(path.join(file)).unwrap();
-            assert_eq!(sha256(&far), sha256(&fs::read(own).unwrap()), "{file} at {name}");
-        }
-        let hidden = fs::read_dir(path).unwrap().filter_map(|entry| {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            name.starts_with('.').then_some(name)
-        });
-        assert_eq!(hidden.collect::<Vec<_>>(), Vec::<String>::new(), "{name}: no part is left");
-    }
 }
 
 fn deliveries_in(site: &Site, destination: &str, state: &str) -> Vec<Value> {
@@ -378,6 +280,40 @@ fn a_backlog_holds_up_neither_a_newer_product_nor_an_order() {
     let order = ["deliveries", "again", &again.to_string(), "--config", "centre.toml"];
     printed(&order, site.folder());
     until(|| is_there(again), state);
+}
+
+/// Regression: the record of a product that was sent again had the name of the former one, which
+/// consumers pass over.
+#[test]
+fn a_product_that_is_ordered_anew_has_a_record_of_another_name() {
+    let answer = "record = \"sips\"\n[subscription.answer]\nwithin = \"1 d\"\n";
+    let site = Site::with(&[destination("a", ""), subscription("all", answer)].concat());
+    let out = site.folder().join("out/a");
+    publish(&site, 0..1, 1);
+    backfill(&site, "all");
+    let of = |suffix: &str| -> Vec<String> {
+        files(&out).into_keys().filter(|name| name.ends_with(suffix)).collect()
+    };
+    let state = || format!("{:?} {:?}", deliveries(&site, &[]), files(&out));
+    let recorded = |sequence: u64| {
+        let all = deliveries_in(&site, "a", "recorded");
+        all.first().filter(|one| one["sequence"] == sequence).map(|one| one["id"].to_string())
+    };
+    let id = until(|| recorded(1), state);
+    let first = of(".PDR");
+    assert_eq!(first.len(), 1);
+    printed(&["deliveries", "again", &id, "--config", "centre.toml"], site.folder());
+    until(|| recorded(2), state);
+    let stem = first[0].strip_suffix(".PDR").unwrap();
+    let second = format!("{stem}.2.PDR");
+    assert_eq!(of(".PDR"), [second.clone(), first[0].clone()]);
+    assert!(out.join(format!("{second}.XFR")).exists());
+    // A consumer's answer to the second is found by its name.
+    let said = "MESSAGE_TYPE = SHORTPAN;\nDISPOSITION = \"SUCCESSFUL\";\n\
+                TIME_STAMP = 2026-01-01T00:00:00Z;\n";
+    fs::create_dir_all(out.join("notices")).unwrap();
+    fs::write(out.join(format!("notices/{stem}.2.PAN")), said).unwrap();
+    until(|| (deliveries_in(&site, "a", "accepted").len() == 1).then_some(()), state);
 }
 
 #[test]

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on, or skips, says so"
 )]
 
+mod clients;
 mod s3;
 
 use crate::support::patience::until;
@@ -30,7 +31,7 @@ struct Served {
 
 const TABLES: &str = "[serve]\nbind = \"127.0.0.1:0\"\ncertificate = \"tls.pem\"\nkey = \
                       \"tls.key\"\naccounts = \"accounts.toml\"\ninterfaces = [\"products\", \
-                      \"stac\", \"prip\", \"s3\"]\n";
+                      \"stac\", \"prip\", \"cadip\", \"s3\"]\n";
 
 fn token(folder: &Path, account: &str, label: &str) -> String {
     let add = ["serve", "token", "add", account, "--label", label, "--config", "centre.toml"];
@@ -107,7 +108,7 @@ impl Served {
 }
 
 /// The Python with the readers of an interface, installed on first use.
-fn python(of: &str) -> Option<String> {
+pub fn python(of: &str) -> Option<String> {
     let install =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../space/level0/tests/readers/install.py");
     let folder = format!("{}/{of}-readers", env!("CARGO_TARGET_TMPDIR"));

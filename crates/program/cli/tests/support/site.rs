@@ -57,6 +57,11 @@ impl Site {
         self.folder.path()
     }
 
+    /// The fingerprint of the centre.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Writes the station's configuration with these tables.
     pub fn write(&self, tables: &str) {
         self.write_by(&self.address, tables);

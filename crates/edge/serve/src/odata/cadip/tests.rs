@@ -147,6 +147,52 @@ fn the_quality_adds_up_to_the_files() {
 }
 
 #[test]
+fn sessions_come_with_their_files_and_with_what_is_selected() {
+    let found = value("Sessions?$expand=Files,QualityInfo&$orderby=PublicationDate asc");
+    for session in found["value"].as_array().unwrap() {
+        let own = format!("Files?$filter=SessionId eq {}", session["SessionId"]);
+        let own = value(&own.replace('"', "'"));
+        assert_eq!(session["Files"], own["value"]);
+        assert_eq!(
+            session["QualityInfo"][0]["TotalChunks"],
+            own["value"].as_array().unwrap().len()
+        );
+    }
+    let few = value("Files?$select=Name,Size&$top=1");
+    assert!(few["@odata.context"].as_str().unwrap().ends_with("$metadata#Files(Name,Size)"));
+    assert_eq!(few["value"][0].as_object().unwrap().len(), 2);
+}
+
+/// Contacts of very many files.
+#[test]
+fn a_page_of_sessions_with_their_files_ends_early_and_goes_on() {
+    let all: Vec<SessionEntity> = (1..=4)
+        .map(|number| contact(number, SessionProgress::Whole, 6_000 * (number as u32 % 3)))
+        .map(|session| SessionEntity(Arc::new(session)))
+        .collect();
+    let page = |all: Vec<SessionEntity>, query: &str| {
+        let asker = Asker { account: None, base: "https://c.example.org", node: "centre" };
+        let target = format!("/cadip/odata/v1/Sessions?$expand=Files{query}");
+        let request = ServeRequest::new(ServeMethod::Get, &target).unwrap();
+        let answer = set(&request, "Sessions", &[], asker, all).unwrap();
+        let value: Value = serde_json::from_str(&answer.text()).unwrap();
+        let next = value["@odata.nextLink"].as_str();
+        let next = next.and_then(|next| Some(next.split_once("$expand=Files")?.1.to_owned()));
+        (value["value"].as_array().unwrap().len(), next)
+    };
+    let again = || all.iter().map(|one| SessionEntity(Arc::clone(&one.0))).collect();
+    // 6,000 files; 12,000, which are more than fit; none and 6,000.
+    let (mut query, mut lengths) = ("&$top=9".to_owned(), Vec::new());
+    loop {
+        let (length, next) = page(again(), &query);
+        lengths.push(length);
+        let Some(next) = next else { break };
+        query = next;
+    }
+    assert_eq!(lengths, [1, 1, 2]);
+}
+
+#[test]
 fn a_file_goes_out_in_ranges_from_the_folder_of_contacts() {
     let file = &value("Files?$orderby=Size desc&$top=1")["value"][0];
     let target = format!("/cadip/odata/v1/Files({})/$value", file["Id"].as_str().unwrap());
@@ -189,7 +235,9 @@ fn what_is_wrong_is_refused_with_a_sentence() {
         ("Files?$orderby=Apple", "there is no property `Apple`"),
         ("Files?$skiptoken=99", "begin anew"),
         ("Files?$expand=QualityInfo", "$expand of a session"),
-        ("Sessions?$select=x", "not supported"),
+        ("Sessions?$select=x", "there is no property `x`"),
+        ("Sessions?$search=x", "the option `$search` is not supported"),
+        ("Sessions?$filter=Attributes/any(a:a/Name eq 'x' and a/Value eq 1)", "only products"),
     ] {
         let answer = get(query);
         assert_eq!(answer.status, 400, "{query}: {}", answer.text());

@@ -3,6 +3,7 @@
 use super::product::stem_of;
 use super::worker::{DeliveryUnderWay, OutletWorker};
 use skyhaul_catalogue::{Item, ItemForm};
+use skyhaul_catalogue_io::DeliveryRow;
 use skyhaul_config::RecordForm;
 use skyhaul_dispatch::cnm::CnmTerms;
 use skyhaul_dispatch::{
@@ -34,7 +35,11 @@ impl OutletWorker {
             RecordForm::Sips => sips::write_record(&record, &of.subscription.terms())
                 .map_err(|error| DeliveryFailure::new(FailureKind::Refused, error.to_string()))?,
         };
-        let name = folder.name(&record_name(&of.item));
+        let name = match of.subscription.record() {
+            RecordForm::Sips => numbered_name(&record_name(&of.item), &of.row),
+            _ => record_name(&of.item),
+        };
+        let name = folder.name(&name);
         let sink = self.sink()?;
         sink.write(&name, &bytes)?;
         sink.write(&format!("{name}.XFR"), b"")
@@ -58,6 +63,16 @@ impl OutletWorker {
             span: item.start.zip(item.end),
             files,
         }
+    }
+}
+
+/// The name of a record that has no number within: one that is ordered anew has its number in the
+/// name, since consumers pass over a record whose name they have seen. The part before the first
+/// dot stays, by which notices find their delivery.
+fn numbered_name(name: &str, row: &DeliveryRow) -> String {
+    match name.rsplit_once('.').filter(|_| row.repeats > 0) {
+        Some((stem, suffix)) => format!("{stem}.{}.{suffix}", row.sequence),
+        None => name.to_owned(),
     }
 }
 
