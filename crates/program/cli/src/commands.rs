@@ -2,6 +2,7 @@
 
 mod alarms;
 mod archive;
+mod audit;
 mod book;
 mod catalogue;
 mod classes;
@@ -28,6 +29,7 @@ mod one_way;
 mod output;
 mod packets;
 mod pair;
+mod password;
 mod path;
 mod pdr;
 mod perf;
@@ -38,6 +40,7 @@ mod replay;
 mod report;
 mod reprocess;
 mod run;
+mod secret_file;
 mod serve;
 mod service;
 mod signals;
@@ -46,6 +49,7 @@ mod status;
 mod stream;
 mod subscription;
 mod tune;
+mod web;
 mod why;
 
 use skyhaul_exit::Failure;
@@ -60,6 +64,9 @@ pub enum Command {
     /// Shows and removes what is over its time; holds products.
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
+    /// Shows who ordered what at a node, and checks that record.
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
@@ -163,6 +170,9 @@ pub enum Command {
     ///
     /// Shows how to change the settings that are too small.
     Tune(tune::Tune),
+    /// Keeps the users and tokens of a node's page.
+    #[command(subcommand)]
+    Web(web::WebCommand),
     /// Finds what limits a transfer or a line.
     ///
     /// Prints the cause, its confidence, the evidence and the remedy.
@@ -196,6 +206,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Alarms(command) => alarms::run(&command, out),
         Command::Archive(command) => archive::run(&command, out),
+        Command::Audit(command) => audit::run(&command, out),
         Command::Config(command) => config::run(command, out),
         Command::Catalogue(command) => catalogue::run(&command, out),
         Command::Cp(command) => files::copy::run(&command, out),
@@ -230,6 +241,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Subscription(command) => subscription::run(&command, out),
         Command::Sync(command) => files::mirror::run(&command, out),
         Command::Tune(command) => tune::run(&command, out),
+        Command::Web(command) => web::run(&command, out),
         Command::Why(command) => why::run(&command, out),
     }
 }

@@ -42,10 +42,10 @@ const GROUPS: [Group; 9] = [
         commands: &["decode", "packets", "rdr", "replay", "generate"],
     },
     Group { task: "Know far nodes", commands: &["pair", "node"] },
-    Group { task: "Run a node", commands: &["run", "keygen", "config", "serve"] },
+    Group { task: "Run a node", commands: &["run", "keygen", "config", "serve", "web"] },
     Group {
         task: "Look at a node",
-        commands: &["status", "alarms", "events", "gaps", "path", "report"],
+        commands: &["status", "alarms", "events", "audit", "gaps", "path", "report"],
     },
     Group { task: "Keep products", commands: &["catalogue", "archive", "reprocess"] },
     Group {
