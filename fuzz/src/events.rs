@@ -1,6 +1,9 @@
-//! What the event log and who is told of it read: lines of events, filters, addresses of servers.
+//! What the event log, the audit log and who is told of events read: lines, filters, addresses of
+//! servers.
 
-use skyhaul_events::{AlarmKind, EventFilter, NodeEvent, cloud_event};
+use skyhaul_events::{
+    AlarmKind, AuditCheck, AuditLine, EventFilter, NodeEvent, audit_hash, cloud_event,
+};
 use skyhaul_remote::PostUrl;
 
 /// A line of the event log: refused, or an event that comes back from its own line.
@@ -23,4 +26,29 @@ pub fn event_lines(input: &[u8]) {
             assert!(!url.to_string().contains('?'), "its secret is not shown");
         }
     }
+}
+
+/// Lines of the audit log: refused, or one that comes back from its own line; and a check of all of
+/// them, which names a fault wherever one of them is no line.
+pub fn audit_lines(input: &[u8]) {
+    let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
+    let mut check = AuditCheck::default();
+    let mut kept = AuditCheck::with_heads([(1, audit_hash(lines[0]))].into());
+    let mut unread = 0;
+    for line in &lines {
+        check.line(line);
+        kept.line(line);
+        let Ok(read) = AuditLine::from_line(line) else {
+            unread += 1;
+            continue;
+        };
+        let again = read.to_line();
+        assert!(again.len() <= AuditLine::LINE_MAX + 1, "{} bytes", again.len());
+        let again = AuditLine::from_line(again.trim_ascii_end());
+        assert!(again.is_ok_and(|it| (it.number, &it.before) == (read.number, &read.before)));
+    }
+    let (report, kept) = (check.finish(), kept.finish());
+    assert_eq!(report.lines, lines.len() as u64);
+    assert!(report.faults.len() as u64 + report.more >= unread);
+    assert!(kept.faults.len() <= 100);
 }

@@ -4,6 +4,7 @@
 //! libFuzzer calls them (`make fuzz`), and so does a bounded, seeded driver on the stable toolchain
 //! (`tests/replay.rs`, part of `make test`).
 
+mod access;
 mod blocks;
 mod capture;
 mod catalogue;
@@ -29,6 +30,7 @@ mod tls;
 mod vita49;
 mod wire;
 
+pub use access::web_access;
 pub use blocks::blocks;
 pub use capture::{
     bit_stream, contact_records, description, frame_stream, frames, mission, packed_records,
@@ -37,7 +39,7 @@ pub use capture::{
 pub use catalogue::{bag_manifests, filter};
 pub use channels::channels;
 pub use configuration::configuration;
-pub use events::event_lines;
+pub use events::{audit_lines, event_lines};
 pub use files::files;
 pub use forward::forward;
 pub use hints::{contact_plan, feed_lines};
@@ -85,6 +87,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "description", body: description, rounds: 500 },
     Target { name: "event_lines", body: event_lines, rounds: 50_000 },
     Target { name: "feed_lines", body: feed_lines, rounds: 50_000 },
+    Target { name: "audit_lines", body: audit_lines, rounds: 20_000 },
+    Target { name: "web_access", body: web_access, rounds: 20_000 },
     Target { name: "filter", body: filter, rounds: 50_000 },
     Target { name: "bag_manifests", body: bag_manifests, rounds: 20_000 },
     Target { name: "serving", body: serving, rounds: 20_000 },

@@ -363,7 +363,7 @@ fn token_of(header: &str) -> Option<String> {
 }
 
 /// What is counted as one address: who has one of IPv6 has a network of them.
-fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),

@@ -42,7 +42,7 @@ pub use contact_session::{
     ContactSession, SessionFile, SessionFrames, SessionLabel, SessionProgress,
 };
 pub use gate::{
-    AccountUsage, Gate, GateCounters, GateLimits, GateRefusal, GateTime, ServeAdmission,
+    AccountUsage, Gate, GateCounters, GateLimits, GateRefusal, GateTime, ServeAdmission, network,
 };
 pub use holdings::{Asker, HeldCollection, HeldItem, HeldPage, HoldingsError, ServedCatalogue};
 pub use http_date::http_date;

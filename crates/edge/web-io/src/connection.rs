@@ -1,26 +1,34 @@
 //! One connection: TLS, requests one after the other, and the end of it.
 
 use crate::body::{Answering, WebBody, WebContent};
+use crate::desk::{self, OrderGiver};
+use crate::login;
 use crate::shared::WebShared;
 use crate::stream::LookStream;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use skyhaul_http_io::{ClientProgress, ConnectionLimits, HttpConnection, read_head};
-use skyhaul_serve::{AnswerBody, ServeAnswer};
+use skyhaul_serve::{AnswerBody, ServeAnswer, ServeMethod, ServeRequest};
 use skyhaul_units::Duration;
+use skyhaul_web::access::{WebCredential, WebOrder, WebTls, check_address, check_post};
 use skyhaul_web::{WebReply, secured_answer, web_answer};
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// The address and the headers of a request together.
 const HEAD_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
-/// A body: none is wanted, and this much is read over.
+/// A body that is announced longer is refused; what is not wanted is read over.
 const BODY_MAX: u64 = 64 << 10;
+/// A login or an order: a note of 1,000 bytes, escaped, has room.
+const ORDER_MAX: usize = 8 << 10;
 /// The time for TLS, and for the head of a request (also the one that is not begun).
 const WITHIN: Duration = Duration::from_secs(5);
 /// A client that takes nothing of its answer for so long is closed.
@@ -33,10 +41,12 @@ pub async fn serve(shared: Arc<WebShared>, stream: TcpStream, peer: IpAddr) {
         ConnectionLimits { head: HEAD_MAX, headers: HEADERS_MAX, within: WITHIN, idle: IDLE };
     let connection = HttpConnection::new(stream, shared.clock, limits);
     let tls = shared.tls();
-    let client = Client { shared, progress: connection.progress().clone() };
+    let progress = connection.progress().clone();
+    let tls_is = if tls.is_some() { WebTls::Here } else { WebTls::No };
+    let client = Arc::new(Client { shared, progress, peer, tls: tls_is });
     let service = service_fn(move |request| {
-        let answer = client.respond(request);
-        async move { Ok::<_, Infallible>(answer) }
+        let client = client.clone();
+        async move { Ok::<_, Infallible>(client.respond(request).await) }
     });
     connection.serve(tls, service).await;
 }
@@ -57,26 +67,41 @@ impl Drop for Leaving {
 struct Client {
     shared: Arc<WebShared>,
     progress: Arc<ClientProgress>,
+    peer: IpAddr,
+    tls: WebTls,
+}
+
+/// A reply, and who gets it.
+struct Answered {
+    reply: WebReply,
+    credential: WebCredential,
 }
 
 impl Client {
-    fn respond(&self, request: Request<Incoming>) -> Response<WebBody> {
+    async fn respond(&self, request: Request<Incoming>) -> Response<WebBody> {
         let answering = Answering::begin(self.progress.clone());
         let is_head = request.method() == Method::HEAD;
-        // A body that nobody wants is dropped with its connection.
-        let (head, _) = request.into_parts();
-        match self.answer(&head) {
-            WebReply::Stream(head) if !is_head => match LookStream::open(&self.shared) {
-                Some(looks) => {
-                    self.shared.count(head.status);
-                    head_of(&head, WebBody::new(WebContent::Looks(looks), answering))
+        let (head, body) = request.into_parts();
+        let answered = self.answer(&head, body).await;
+        let Answered { reply, credential } = answered.unwrap_or_else(|refused| Answered {
+            reply: WebReply::Answer(secured_answer(refused)),
+            credential: WebCredential::default(),
+        });
+        self.keep_uses();
+        match reply {
+            WebReply::Stream(head) if !is_head => {
+                match LookStream::open(&self.shared, credential) {
+                    Some(looks) => {
+                        self.shared.count(head.status);
+                        head_of(&head, WebBody::new(WebContent::Looks(looks), answering))
+                    }
+                    None => {
+                        let what = "too many watch this node; close a page, or try again";
+                        let full = ServeAnswer::problem(503, what).header("retry-after", "5");
+                        self.whole(secured_answer(full), answering, Shown::Whole)
+                    }
                 }
-                None => {
-                    let what = "too many watch this node; close a page, or try again";
-                    let full = ServeAnswer::problem(503, what).header("retry-after", "5");
-                    self.whole(secured_answer(full), answering, Shown::Whole)
-                }
-            },
+            }
             WebReply::Stream(answer) | WebReply::Answer(answer) => {
                 let shown = if is_head { Shown::LengthOnly } else { Shown::Whole };
                 self.whole(answer, answering, shown)
@@ -84,21 +109,85 @@ impl Client {
         }
     }
 
-    fn answer(&self, head: &hyper::http::request::Parts) -> WebReply {
-        let asked = || {
-            let length = head.headers.get(hyper::header::CONTENT_LENGTH);
-            let length = length.and_then(|text| text.to_str().ok()?.parse::<u64>().ok());
-            if length.is_some_and(|length| length > BODY_MAX) {
-                return Err(ServeAnswer::problem(413, "the body is longer than 64 KiB"));
+    async fn answer(&self, head: &Parts, body: Incoming) -> Result<Answered, ServeAnswer> {
+        let length = head.headers.get(hyper::header::CONTENT_LENGTH);
+        let length = length.and_then(|text| text.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|length| length > BODY_MAX) {
+            return Err(ServeAnswer::problem(413, "the body is longer than 64 KiB"));
+        }
+        let mut asked = read_head(head)?;
+        self.shared.check_host(&asked)?;
+        check_address(&asked)?;
+        let credential = WebCredential::of(&asked, &self.shared.cookie);
+        let reply = match asked.method {
+            ServeMethod::Post => {
+                check_post(&asked, &credential, self.tls)?;
+                let answer = self.post(&mut asked, &credential, body).await?;
+                WebReply::Answer(secured_answer(answer))
             }
-            let asked = read_head(head)?;
-            self.shared.check_host(&asked)?;
-            self.shared.admit(&asked)?;
-            Ok(asked)
+            // A body that nobody wants is dropped with its connection.
+            _ => self.look(&asked, &credential)?,
         };
-        match asked() {
-            Ok(asked) => web_answer(&asked, &*self.shared.look()),
-            Err(refused) => WebReply::Answer(secured_answer(refused)),
+        Ok(Answered { reply, credential })
+    }
+
+    /// The answer to who asks for something.
+    fn look(
+        &self,
+        asked: &ServeRequest,
+        credential: &WebCredential,
+    ) -> Result<WebReply, ServeAnswer> {
+        if asked.segments() == ["api", "v1", "session"] {
+            let mut access = self.shared.access();
+            let caller = access.caller(credential, self.shared.time())?;
+            return Ok(WebReply::Answer(secured_answer(access.shown(&caller))));
+        }
+        self.shared.admit(asked, credential)?;
+        Ok(web_answer(asked, &*self.shared.look()))
+    }
+
+    /// The answer to who changes something.
+    async fn post(
+        &self,
+        asked: &mut ServeRequest,
+        credential: &WebCredential,
+        body: Incoming,
+    ) -> Result<ServeAnswer, ServeAnswer> {
+        let shared = &self.shared;
+        match asked.segments()[..] {
+            ["api", "v1", "session"] => {
+                asked.body = whole_body(body).await?;
+                return login::log_in(shared, asked, self.peer).await;
+            }
+            ["api", "v1", "session", "keep"] => {
+                let mut access = shared.access();
+                let time = shared.time();
+                let caller = access.caller(credential, time)?;
+                access.keep(credential, time.now);
+                return Ok(access.shown(&caller));
+            }
+            ["api", "v1", "session", "end"] => return Ok(shared.access().log_out(credential)),
+            _ => {}
+        }
+        let caller = shared.admit(asked, credential)?;
+        let Some(caller) = caller.filter(|_| WebOrder::is_at(asked)) else {
+            let WebReply::Answer(refused) = web_answer(asked, &*shared.look()) else {
+                return Err(ServeAnswer::problem(405, "this address takes GET"));
+            };
+            return Err(refused);
+        };
+        asked.body = whole_body(body).await?;
+        let order = WebOrder::read(asked)?;
+        let giver = OrderGiver { owner: caller.owner, address: self.peer };
+        desk::give(shared, order, giver).await
+    }
+
+    /// Has it kept when tokens were used, once a minute.
+    fn keep_uses(&self) {
+        let due = self.shared.access().uses_to_keep(self.shared.clock.now());
+        if let Some(uses) = due {
+            let desk = self.shared.desk.clone();
+            tokio::task::spawn_blocking(move || desk.keep_uses(&uses));
         }
     }
 
@@ -118,6 +207,27 @@ impl Client {
         }
         response
     }
+}
+
+/// The body of a request.
+async fn whole_body(mut body: Incoming) -> Result<Vec<u8>, ServeAnswer> {
+    let read = async {
+        let mut bytes = Vec::new();
+        loop {
+            let frame =
+                std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+            let Some(frame) = frame else { return Ok(bytes) };
+            let broken = |_| ServeAnswer::problem(400, "the body broke off");
+            if let Ok(data) = frame.map_err(broken)?.into_data() {
+                if bytes.len() + data.len() > ORDER_MAX {
+                    return Err(ServeAnswer::problem(413, "the body is longer than 8 KiB"));
+                }
+                bytes.extend_from_slice(&data);
+            }
+        }
+    };
+    let late = |_| ServeAnswer::problem(408, "the body did not come within 5 s");
+    timeout(WITHIN.to_std(), read).await.map_err(late)?
 }
 
 /// Whether the body goes out.

@@ -1,16 +1,19 @@
-//! The page of a node on its socket: connections, tokens, the stream of looks.
+//! The page of a node on its socket: connections, who may what, orders, the stream of looks.
 //!
 //! [`WebServer`] has one thread for all connections. It answers from the newest look that it was
 //! given ([`WebServer::show`]) and from nothing else: it takes no lock of the node, reads no disk
 //! and asks no peer, so that clients, however many, cost the data threads nothing but processor
-//! time.
+//! time. Orders go to a [`WebDesk`], in threads of their own.
 
 mod body;
 mod connection;
+mod desk;
+mod login;
 mod server;
 mod shared;
 mod stream;
 
+pub use desk::{AccessNews, OrderGiver, WebDesk};
 pub use server::{CONNECTIONS_MAX, WebCounters, WebFault, WebFiles, WebServer, WebSetup};
 pub use shared::{STREAMS_MAX, WebLook};
 

@@ -1,10 +1,14 @@
 //! The server: its thread, its limits, what its connections share.
 
 use crate::connection;
-use crate::shared::{WebLook, WebShared};
+use crate::desk::WebDesk;
+use crate::shared::{ORDERS_AT_A_TIME, SharedParts, WebLook, WebShared};
 use skyhaul_http_io::{HttpThread, HttpThreadSetup, acceptor};
 use skyhaul_net::Clock;
-use skyhaul_serve::{Accounts, Gate, GateLimits};
+use skyhaul_serve::{Gate, GateLimits};
+use skyhaul_units::{Duration, Utc};
+use skyhaul_web::access::{AccessTerms, WebAccess, WebRole, WebTls, WebUsers};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
@@ -26,6 +30,14 @@ pub struct WebSetup {
     pub look: WebLook,
     /// The clock of the node.
     pub clock: Clock,
+    /// What somebody without a token or a password may do.
+    pub anonymous: Option<WebRole>,
+    /// A session in which nobody does anything ends after so long.
+    pub session_idle: Duration,
+    /// When tokens were used, as far as it was kept.
+    pub uses: BTreeMap<String, Utc>,
+    /// Who carries orders out.
+    pub desk: Arc<dyn WebDesk>,
 }
 
 /// The texts of the files that a server is configured with.
@@ -33,8 +45,8 @@ pub struct WebSetup {
 pub struct WebFiles {
     /// The certificate with those that lead to it (PEM), and its private key; none is no TLS.
     pub tls: Option<(String, String)>,
-    /// The accounts file; without it everybody who reaches the server may look.
-    pub accounts: Option<String>,
+    /// The users file; without it nobody can log in.
+    pub users: Option<String>,
 }
 
 impl core::fmt::Debug for WebFiles {
@@ -55,9 +67,9 @@ pub enum WebFault {
     /// Certificate or key.
     #[error("TLS of [web] cannot be used: {0}")]
     Tls(String),
-    /// The accounts.
-    #[error("the accounts file of [web] cannot be used: {0}")]
-    Accounts(String),
+    /// The users.
+    #[error("the users file of [web] cannot be used: {0}")]
+    Users(String),
 }
 
 /// What has happened since the start.
@@ -67,11 +79,13 @@ pub struct WebCounters {
     pub connections: u32,
     /// Streams of looks now.
     pub streams: u32,
+    /// Sessions of people who have logged in.
+    pub sessions: u32,
     /// Requests that were answered with a success.
     pub answered: u64,
     /// Requests that were refused.
     pub refused: u64,
-    /// Requests without a valid token.
+    /// Requests whose caller is not known, or may not do so.
     pub unauthorized: u64,
     /// Connections that were closed at once, because there were too many.
     pub refused_connections: u64,
@@ -95,11 +109,19 @@ impl WebServer {
         let listener = TcpListener::bind(setup.bind).map_err(WebFault::Socket)?;
         let address = listener.local_addr().map_err(WebFault::Socket)?;
         let limits = GateLimits { connections: CONNECTIONS_MAX, per_address: PER_ADDRESS_MAX };
-        let gate = Gate::new(limits, read.accounts);
-        let shared = Arc::new(WebShared::new(setup.look, setup.hosts, setup.clock, gate));
+        let gate = Gate::new(limits, None);
+        let tls = if read.tls.is_some() { WebTls::Here } else { WebTls::No };
+        let WebSetup { bind: _, hosts, look, clock, anonymous, session_idle, uses, desk } = setup;
+        let terms = AccessTerms { anonymous, idle: session_idle, tls, port: address.port() };
+        let mut access = WebAccess::new(read.users, terms);
+        access.recall(uses);
+        let parts = SharedParts { look, hosts, clock, gate, access, desk };
+        let shared = Arc::new(WebShared::new(parts));
         shared.set_tls(read.tls);
         let of = shared.clone();
-        let threads = HttpThreadSetup { name: "web", readers: "web-read", readers_max: 1 };
+        // A password, orders, and when tokens were used.
+        let readers_max = ORDERS_AT_A_TIME + 2;
+        let threads = HttpThreadSetup { name: "web", readers: "web-orders", readers_max };
         let thread = HttpThread::start(threads, listener, move |stream, peer| {
             // Bound before the next line: the lock is not held while the connection is served.
             let admitted = of.gate().connect(peer);
@@ -137,18 +159,17 @@ impl WebServer {
     ///
     /// # Errors
     /// See [`WebFault`]: nothing has changed.
-    pub fn adopt(&self, files: &WebFiles) -> Result<Vec<&'static str>, WebFault> {
-        let ReadFiles { tls, accounts } = ReadFiles::of(files)?;
+    pub fn adopt(&self, files: &WebFiles) -> Result<Vec<String>, WebFault> {
+        let ReadFiles { tls, users } = ReadFiles::of(files)?;
         let mut before = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = Vec::new();
         if before.tls != files.tls {
             self.shared.set_tls(tls);
-            changes.push("the certificate of [web] changed");
+            changes.push("the certificate of [web] changed".to_owned());
         }
-        if before.accounts != files.accounts {
-            let now = self.shared.clock.now();
-            self.shared.gate().adopt(accounts, now);
-            changes.push("the accounts of [web] changed");
+        if before.users != files.users {
+            let differ = self.shared.access().adopt(users);
+            changes.push(format!("the users of [web] changed: {}", in_short(&differ)));
         }
         before.clone_from(files);
         Ok(changes)
@@ -158,12 +179,15 @@ impl WebServer {
     pub fn counters(&self) -> WebCounters {
         let gate = self.shared.gate().counters();
         let [answered, refused] = self.shared.counts();
+        let now = self.shared.clock.now();
+        let access = self.shared.access();
         WebCounters {
             connections: gate.connections,
             streams: self.shared.streams.load(Ordering::Relaxed),
             answered,
             refused,
-            unauthorized: gate.unauthorized,
+            sessions: u32::try_from(access.sessions(now)).unwrap_or(u32::MAX),
+            unauthorized: access.unauthorized(),
             refused_connections: gate.refused_connections,
         }
     }
@@ -175,20 +199,34 @@ impl core::fmt::Debug for WebServer {
     }
 }
 
+/// Changes, as many as one reads in a line.
+fn in_short(changes: &[String]) -> String {
+    match changes {
+        [] => "no user or token".to_owned(),
+        [shown @ .., _] if shown.len() >= SHOWN_MAX => {
+            let (shown, more) = (&changes[..SHOWN_MAX], changes.len() - SHOWN_MAX);
+            format!("{}, and {more} more", shown.join(", "))
+        }
+        all => all.join(", "),
+    }
+}
+
+const SHOWN_MAX: usize = 20;
+
 /// Files that were read.
 struct ReadFiles {
     tls: Option<TlsAcceptor>,
-    accounts: Option<Accounts>,
+    users: Option<WebUsers>,
 }
 
 impl ReadFiles {
     fn of(files: &WebFiles) -> Result<Self, WebFault> {
         let pair = files.tls.as_ref();
         let tls = pair.map(|(certificate, key)| acceptor(certificate, key)).transpose();
-        let accounts = files.accounts.as_deref().map(Accounts::parse).transpose();
+        let users = files.users.as_deref().map(WebUsers::parse).transpose();
         Ok(Self {
             tls: tls.map_err(WebFault::Tls)?,
-            accounts: accounts.map_err(|error| WebFault::Accounts(error.to_string()))?,
+            users: users.map_err(|error| WebFault::Users(error.to_string()))?,
         })
     }
 }

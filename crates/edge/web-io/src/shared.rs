@@ -1,16 +1,31 @@
-//! What the connections of a server share: the newest look, the gate, the counters.
+//! What the connections of a server share: the newest look, the gate, who may what, the counters.
 
+use crate::desk::WebDesk;
 use skyhaul_http_io::is_local_host;
 use skyhaul_net::Clock;
 use skyhaul_serve::{Gate, GateTime, ServeAnswer, ServeRequest};
-use skyhaul_web::WebSource;
+use skyhaul_web::access::{WebAccess, WebCaller, WebCredential, WebRole};
+use skyhaul_web::{WebSource, needed_role};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 /// Streams of looks at a time.
 pub const STREAMS_MAX: u32 = 64;
+
+/// Orders that are carried out at a time.
+pub const ORDERS_AT_A_TIME: usize = 2;
+
+/// What is shared, before it is.
+pub struct SharedParts {
+    pub look: WebLook,
+    pub hosts: Vec<String>,
+    pub clock: Clock,
+    pub gate: Gate,
+    pub access: WebAccess,
+    pub desk: Arc<dyn WebDesk>,
+}
 
 /// A look at the node, for threads.
 pub type WebLook = Arc<dyn WebSource + Send + Sync>;
@@ -25,6 +40,17 @@ pub struct WebShared {
     newest: watch::Sender<WebLook>,
     hosts: Vec<String>,
     gate: Mutex<Gate>,
+    access: Mutex<WebAccess>,
+    /// The name of the cookie of sessions.
+    pub cookie: String,
+    /// Who carries orders out.
+    pub desk: Arc<dyn WebDesk>,
+    /// Passwords that are compared at a time: each takes 19 MiB and a processor.
+    pub logins: Arc<Semaphore>,
+    /// Logins that are compared, or wait.
+    pub logins_waiting: AtomicU32,
+    /// Orders that are carried out at a time.
+    pub orders: Arc<Semaphore>,
     tls: Mutex<Option<TlsAcceptor>>,
 }
 
@@ -33,8 +59,9 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl WebShared {
-    /// Shows `look` first.
-    pub fn new(look: WebLook, hosts: Vec<String>, clock: Clock, gate: Gate) -> Self {
+    /// Shows the look of `parts` first.
+    pub fn new(parts: SharedParts) -> Self {
+        let SharedParts { look, hosts, clock, gate, access, desk } = parts;
         let (newest, looks) = watch::channel(look);
         Self {
             clock,
@@ -45,6 +72,12 @@ impl WebShared {
             newest,
             hosts,
             gate: Mutex::new(gate),
+            cookie: access.cookie(),
+            access: Mutex::new(access),
+            desk,
+            logins: Arc::new(Semaphore::new(1)),
+            logins_waiting: AtomicU32::new(0),
+            orders: Arc::new(Semaphore::new(ORDERS_AT_A_TIME)),
             tls: Mutex::default(),
         }
     }
@@ -92,18 +125,29 @@ impl WebShared {
         Err(ServeAnswer::problem(421, what))
     }
 
-    /// Checks the token, where tokens are needed.
-    pub fn admit(&self, request: &ServeRequest) -> Result<(), ServeAnswer> {
-        // A supervisor has no token.
-        if request.segments() == ["livez"] {
-            return Ok(());
-        }
-        let time = GateTime { now: self.clock.now(), utc: self.clock.utc() };
-        let mut gate = self.gate();
-        let admission = gate.admit(request, None, time)?;
-        // What it takes is in memory: the budget of requests counts, and nothing else.
-        gate.end(&admission);
-        Ok(())
+    /// Users, sessions, attempts. No other lock is taken while it is held.
+    pub fn access(&self) -> MutexGuard<'_, WebAccess> {
+        lock(&self.access)
+    }
+
+    /// Now.
+    pub fn time(&self) -> GateTime {
+        GateTime { now: self.clock.now(), utc: self.clock.utc() }
+    }
+
+    /// Checks that the caller of a request may do what it asks for; nothing where all may.
+    pub fn admit(
+        &self,
+        request: &ServeRequest,
+        credential: &WebCredential,
+    ) -> Result<Option<WebCaller>, ServeAnswer> {
+        let Some(role) = needed_role(request) else { return Ok(None) };
+        self.access().admit(credential, role, self.time()).map(Some)
+    }
+
+    /// Whether who opened a stream may still look.
+    pub fn still_looks(&self, credential: &WebCredential) -> bool {
+        self.access().admit(credential, WebRole::Viewer, self.time()).is_ok()
     }
 
     /// Counts an answer.

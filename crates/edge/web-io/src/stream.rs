@@ -2,10 +2,11 @@
 
 use crate::shared::{STREAMS_MAX, WebLook, WebShared};
 use bytes::Bytes;
+use skyhaul_web::access::WebCredential;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 /// Events for one client.
 pub struct LookStream {
@@ -21,11 +22,11 @@ struct StreamPlace(Arc<WebShared>);
 const WAITING_MAX: usize = 2;
 
 impl LookStream {
-    /// A stream; none where there are too many.
-    pub fn open(shared: &Arc<WebShared>) -> Option<Self> {
+    /// A stream; none where there are too many. It ends when `credential` is good no more.
+    pub fn open(shared: &Arc<WebShared>, credential: WebCredential) -> Option<Self> {
         let place = StreamPlace::take(shared)?;
         let (sender, events) = mpsc::channel(WAITING_MAX);
-        tokio::spawn(send_on(shared.looks.clone(), sender));
+        tokio::spawn(send_on(shared.clone(), credential, sender));
         Some(Self { events, _place: place })
     }
 
@@ -50,12 +51,16 @@ impl Drop for StreamPlace {
 }
 
 /// Sends each look to a client until it, or the server, is gone.
-async fn send_on(mut looks: watch::Receiver<WebLook>, sender: mpsc::Sender<Bytes>) {
+async fn send_on(shared: Arc<WebShared>, credential: WebCredential, sender: mpsc::Sender<Bytes>) {
+    let mut looks = shared.looks.clone();
     looks.mark_changed();
     loop {
         tokio::select! {
             changed = looks.changed() => if changed.is_err() { return },
             () = sender.closed() => return,
+        }
+        if !shared.still_looks(&credential) {
+            return;
         }
         let look = looks.borrow_and_update().clone();
         let _ = sender.try_send(event(&look));

@@ -1,13 +1,16 @@
-//! Clients over real sockets: pages, names of the host, tokens, streams, too many of them.
+//! Clients over real sockets: pages, names of the host, tokens, logins, orders, streams, too many
+//! of them.
 
-use crate::{STREAMS_MAX, WebFiles, WebServer, WebSetup};
+use crate::{AccessNews, OrderGiver, STREAMS_MAX, WebDesk, WebFiles, WebServer, WebSetup};
 use skyhaul_net::Clock;
-use skyhaul_serve::TokenHash;
-use skyhaul_units::Utc;
+use skyhaul_serve::{ServeAnswer, TokenHash};
+use skyhaul_units::{Duration, Utc};
+use skyhaul_web::access::{WebOrder, WebOwner, WebRole};
 use skyhaul_web::{MetricFamily, RowVisit, WebLack, WebList, WebSource};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A look that says its number.
 struct Numbered(u64, String);
@@ -46,14 +49,66 @@ impl WebSource for Numbered {
     }
 }
 
+/// Keeps what it is given.
+#[derive(Default)]
+struct Noted {
+    orders: Mutex<Vec<(WebOrder, OrderGiver)>>,
+    news: Mutex<Vec<AccessNews>>,
+}
+
+impl WebDesk for Noted {
+    fn give(&self, order: WebOrder, giver: &OrderGiver) -> ServeAnswer {
+        self.orders.lock().unwrap().push((order, giver.clone()));
+        ServeAnswer::empty(204)
+    }
+
+    fn note(&self, news: AccessNews) {
+        self.news.lock().unwrap().push(news);
+    }
+
+    fn keep_uses(&self, _: &BTreeMap<String, Utc>) {}
+}
+
 fn start(files: &WebFiles) -> WebServer {
+    start_for(files, Arc::default())
+}
+
+fn start_for(files: &WebFiles, desk: Arc<Noted>) -> WebServer {
     let setup = WebSetup {
         bind: "127.0.0.1:0".parse().unwrap(),
         hosts: vec!["centre.example.org".to_owned()],
         look: Numbered::look(1),
         clock: Clock::start(),
+        anonymous: files.users.is_none().then_some(WebRole::Viewer),
+        session_idle: Duration::from_secs(600),
+        uses: BTreeMap::new(),
+        desk,
     };
     WebServer::start(setup, files).unwrap()
+}
+
+/// Kim, an operator with the password `password`, and a token of a viewer.
+fn users() -> WebFiles {
+    let users = format!(
+        "[[user]]\nname = \"kim\"\nrole = \"operator\"\npassword = \
+         \"$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\"\n\
+         created = \"2026-11-27T00:00:00Z\"\n[[token]]\nname = \"wall\"\nrole = \"viewer\"\n\
+         sha256 = \"{}\"\ncreated = \"2026-11-27T00:00:00Z\"\n",
+        TokenHash::of("secret").to_hex()
+    );
+    WebFiles { users: Some(users), ..WebFiles::default() }
+}
+
+/// The head of the answer to a POST with these headers.
+fn post(server: &WebServer, path: &str, headers: &str, body: &str) -> String {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: \
+         application/json\r\ncontent-length: {}\r\n{headers}\r\n{body}",
+        body.len()
+    );
+    let mut text = String::new();
+    send(server, &head).read_to_string(&mut text).unwrap();
+    text.split("\r\n\r\n").next().unwrap_or_default().to_owned()
 }
 
 fn send(server: &WebServer, head: &str) -> BufReader<TcpStream> {
@@ -91,27 +146,89 @@ fn only_its_own_names_are_answered() {
 }
 
 #[test]
-fn with_accounts_a_token_is_needed_for_all_but_livez() {
-    let accounts = format!(
-        "[[account]]\nname = \"wall\"\n[[account.token]]\nlabel = \"1\"\nsha256 = \
-         \"{}\"\ncreated = \"2026-11-26T00:00:00Z\"\n",
-        TokenHash::of("secret").to_hex()
-    );
-    let files = WebFiles { accounts: Some(accounts), ..WebFiles::default() };
-    let server = start(&files);
+fn with_users_a_token_is_needed_for_all_figures() {
+    let server = start(&users());
     let ask = |path, token| {
         status(&server, path, &format!("host: localhost\r\nauthorization: Bearer {token}\r\n"))
     };
-    for path in ["/", "/metrics", "/readyz", "/api/v1/status", "/api/v1/stream"] {
+    for path in ["/metrics", "/readyz", "/api/v1/status", "/api/v1/stream", "/openapi.yaml"] {
         assert!(ask(path, "wrong").contains("401"), "{path}");
+        assert!(status(&server, path, "host: localhost\r\n").contains("401"), "{path}");
     }
-    assert!(ask("/livez", "wrong").contains("200"));
+    for path in ["/livez", "/", "/main.js"] {
+        assert!(status(&server, path, "host: localhost\r\n").contains("200"), "{path}");
+    }
     assert!(ask("/api/v1/status", "secret").contains("200"));
-    let open = server.adopt(&WebFiles::default()).unwrap();
-    assert_eq!(open, ["the accounts of [web] changed"]);
-    assert!(ask("/api/v1/status", "wrong").contains("200"));
-    let broken = WebFiles { accounts: Some("x".to_owned()), ..WebFiles::default() };
-    assert!(server.adopt(&broken).unwrap_err().to_string().contains("accounts file of [web]"));
+    assert!(ask("/api/v1/status?token=secret", "secret").contains("400"));
+    let gone = WebFiles { users: Some(String::new()), ..WebFiles::default() };
+    let changes = server.adopt(&gone).unwrap();
+    assert_eq!(changes, ["the users of [web] changed: user kim is gone, token wall is gone"]);
+    assert!(ask("/api/v1/status", "secret").contains("401"));
+    let broken = WebFiles { users: Some("x".to_owned()), ..WebFiles::default() };
+    assert!(server.adopt(&broken).unwrap_err().to_string().contains("users file of [web]"));
+}
+
+#[test]
+fn an_operator_logs_in_orders_and_logs_out() {
+    let desk = Arc::<Noted>::default();
+    let server = start_for(&users(), desk.clone());
+    let origin = "origin: http://localhost\r\n";
+    let login = |password: &str| {
+        let body = format!("{{\"name\":\"kim\",\"password\":\"{password}\"}}");
+        post(&server, "/api/v1/session", origin, &body)
+    };
+    assert!(login("wrong").contains(" 401 "));
+    let head = login("password");
+    assert!(head.contains(" 200 "), "{head}");
+    let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(cookie.contains("; HttpOnly; SameSite=Strict") && !cookie.contains("Secure"));
+    let cookie = cookie.split(';').next().unwrap();
+    let with = format!("{origin}cookie: {cookie}\r\n");
+    let ack = "/api/v1/alarms/peer-silent.node%20s/ack";
+    assert!(post(&server, ack, &with, "{\"note\":\"fibre\"}").contains(" 204 "));
+    let other = format!("origin: http://evil.example.com\r\ncookie: {cookie}\r\n");
+    assert!(post(&server, ack, &other, "{}").contains(" 403 "));
+    let viewer = "authorization: Bearer secret\r\n";
+    assert!(post(&server, ack, viewer, "{}").contains(" 403 "));
+    assert!(post(&server, ack, "", "{}").contains(" 401 "));
+    let long = format!("{{\"note\":\"{}\"}}", "x".repeat(9_000));
+    assert!(post(&server, ack, &with, &long).contains(" 413 "));
+    assert!(post(&server, "/api/v1/status", &with, "{}").contains(" 405 "));
+    assert_eq!(server.counters().sessions, 1);
+    assert!(post(&server, "/api/v1/session/end", &with, "").contains("Max-Age=0"));
+    assert!(post(&server, ack, &with, "{}").contains(" 401 "));
+    let orders = desk.orders.lock().unwrap();
+    let [(order, giver)] = &orders[..] else { panic!("{orders:?}") };
+    let alarm = "peer-silent.node s".to_owned();
+    assert_eq!(order, &WebOrder::Acknowledge { alarm, note: "fibre".to_owned() });
+    assert_eq!(giver.owner, WebOwner::User("kim".to_owned()));
+    let news = desk.news.lock().unwrap();
+    assert!(matches!(&news[..], [AccessNews::LoggedIn { user, .. }] if user == "kim"), "{news:?}");
+}
+
+#[test]
+fn who_guesses_waits_and_the_node_is_told_once() {
+    let desk = Arc::<Noted>::default();
+    let server = start_for(&users(), desk.clone());
+    let login = || post(&server, "/api/v1/session", "", "{\"name\":\"kim\",\"password\":\"x\"}");
+    let heads: Vec<String> = (0..4).map(|_| login()).collect();
+    assert!(heads.iter().all(|head| head.contains(" 401 ")), "{heads:?}");
+    let head = login();
+    assert!(head.contains(" 429 ") && head.contains("retry-after: "), "{head}");
+    assert_eq!(desk.news.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_stream_ends_when_who_watches_may_not_look_any_more() {
+    let server = start(&users());
+    let head = "GET /api/v1/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer \
+                secret\r\n\r\n";
+    let reader = send(&server, head);
+    let mut data = reader.lines().map_while(Result::ok).filter(|line| line.starts_with("data: "));
+    assert_eq!(data.next().as_deref(), Some("data: {\"number\":1}"));
+    server.adopt(&WebFiles { users: Some(String::new()), ..WebFiles::default() }).unwrap();
+    server.show(Numbered::look(2));
+    assert_eq!(data.next(), None);
 }
 
 #[test]

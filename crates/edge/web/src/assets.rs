@@ -32,6 +32,7 @@ page_files! {
     "icon.svg" "image/svg+xml",
     "main.js" SCRIPT,
     "live.js" SCRIPT,
+    "session.js" SCRIPT,
     "show.js" SCRIPT,
     "plot.js" SCRIPT,
     "now.js" SCRIPT,

@@ -4,6 +4,7 @@
 //! a node: it never changes while it is asked. The answer is bytes, or the stream of looks, which
 //! the caller sends on. [`exposition`] writes metrics in the two text forms that Prometheus reads.
 //! The files of the page are in the program; nothing that they show comes from another host.
+//! [`access`] decides who may look and give orders.
 //!
 //! ```
 //! use skyhaul_web::{ExpositionForm, MetricFamily, exposition};
@@ -12,6 +13,7 @@
 //! assert!(text.ends_with("# TYPE skyhaul_spool_bytes gauge\nskyhaul_spool_bytes 7\n"));
 //! ```
 
+pub mod access;
 mod assets;
 mod exposition;
 mod listing;
@@ -21,7 +23,9 @@ mod source;
 pub use assets::{PAGE_FILES, PageFile};
 pub use exposition::{ExpositionForm, MetricFamily, MetricKind, exposition};
 pub use listing::ROWS_MAX;
-pub use router::{ROUTES, WebReply, secured as secured_answer, web_answer};
+pub use router::{
+    ORDER_ROUTES, ROUTES, WebReply, needed_role, secured as secured_answer, web_answer,
+};
 pub use source::{RowVisit, WebLack, WebList, WebSource};
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Which answer a request gets.
 
+use crate::access::WebRole;
 use crate::assets::PAGE_FILES;
 use crate::exposition::{ExpositionForm, exposition};
 use crate::listing::{json_text, page, row};
@@ -16,24 +17,46 @@ pub enum WebReply {
     Stream(ServeAnswer),
 }
 
-/// Every path that is answered, beside the files of the page.
-pub const ROUTES: [&str; 8] = [
+/// Every path that is answered, beside the files of the page and those of [`ORDER_ROUTES`].
+pub const ROUTES: [&str; 9] = [
     "/livez",
     "/readyz",
     "/metrics",
     "/openapi.yaml",
     "/api/v1/status",
     "/api/v1/stream",
+    "/api/v1/session",
     "/api/v1/{list}",
     "/api/v1/{list}/{name}",
 ];
 
+/// Every path that takes a POST alone.
+pub const ORDER_ROUTES: [&str; 4] = [
+    "/api/v1/session/keep",
+    "/api/v1/session/end",
+    "/api/v1/alarms/{id}/ack",
+    "/api/v1/deliveries/{id}/{action}",
+];
+
 const OPENAPI: &str = include_str!("openapi.yaml");
+
+/// What the caller of a request must be; nothing where all may come: the files of the page have
+/// no figure of the node, and a supervisor has no token.
+pub fn needed_role(request: &ServeRequest) -> Option<WebRole> {
+    let is_order = request.method == ServeMethod::Post;
+    match request.segments()[..] {
+        ["livez"] | ["api", "v1", "session", ..] => None,
+        ["metrics" | "readyz"] => Some(WebRole::Metrics),
+        ["api", ..] if is_order => Some(WebRole::Operator),
+        ["api", ..] | ["openapi.yaml"] => Some(WebRole::Viewer),
+        _ => None,
+    }
+}
 
 /// The answer to a request that was admitted.
 pub fn web_answer(request: &ServeRequest, source: &dyn WebSource) -> WebReply {
     if !matches!(request.method, ServeMethod::Get | ServeMethod::Head) {
-        let what = "this server takes GET and HEAD; orders are given with the command `skyhaul`";
+        let what = "this address takes GET and HEAD; /openapi.yaml names those of orders";
         let refused = ServeAnswer::problem(405, what).header("allow", "GET, HEAD");
         return WebReply::Answer(secured(refused));
     }
@@ -46,6 +69,12 @@ pub fn web_answer(request: &ServeRequest, source: &dyn WebSource) -> WebReply {
             let head = ServeAnswer::empty(200).header("content-type", "text/event-stream");
             let head = head.header("x-accel-buffering", "no");
             return WebReply::Stream(secured(head.header("cache-control", "no-store")));
+        }
+        ["api", "v1", "session", _]
+        | ["api", "v1", "alarms", _, "ack"]
+        | ["api", "v1", "deliveries", _, _] => {
+            let what = "this address takes POST alone: it changes something";
+            ServeAnswer::problem(405, what).header("allow", "POST")
         }
         ["api", "v1", "status"] => live(json_text(source.summary().to_owned())),
         ["api", "v1", list] => {

@@ -1,7 +1,10 @@
 //! Requests to a node that has a few rows.
 
 use crate::source::RowVisit;
-use crate::{MetricFamily, PAGE_FILES, ROUTES, WebLack, WebList, WebReply, WebSource, web_answer};
+use crate::{
+    MetricFamily, ORDER_ROUTES, PAGE_FILES, ROUTES, WebLack, WebList, WebReply, WebSource,
+    web_answer,
+};
 use serde_json::{Value, json};
 use skyhaul_serve::{ServeAnswer, ServeMethod, ServeRequest};
 use skyhaul_units::Utc;
@@ -146,6 +149,8 @@ fn what_cannot_be_answered_is_refused_with_a_sentence() {
     let post = ServeRequest::new(ServeMethod::Post, "/api/v1/status").unwrap();
     let WebReply::Answer(answer) = web_answer(&post, &few()) else { panic!("no stream") };
     assert_eq!((answer.status, answer.header_of("allow")), (405, Some("GET, HEAD")));
+    let order = ask(&few(), "/api/v1/alarms/x/ack");
+    assert_eq!((order.status, order.header_of("allow")), (405, Some("POST")));
 }
 
 #[test]
@@ -209,11 +214,15 @@ fn the_files_of_the_page_are_fetched_once_and_name_no_other_host() {
 fn the_description_of_the_interface_has_every_path_list_and_parameter() {
     let description = ask(&few(), "/openapi.yaml").text();
     let has = |path: &str| description.contains(&format!("\n  {path}:\n"));
-    for route in ROUTES {
+    for route in ROUTES.iter().chain(&ORDER_ROUTES) {
         assert!(has(route), "{route}");
     }
     let paths = description.lines().filter(|line| line.starts_with("  /")).count();
-    assert_eq!(paths, ROUTES.len(), "no path is described that is not answered");
+    assert_eq!(
+        paths,
+        ROUTES.len() + ORDER_ROUTES.len(),
+        "no path is described that is not answered"
+    );
     for list in WebList::ALL {
         assert!(description.contains(&format!("- {}\n", list.name())), "{}", list.name());
         for filter in list.filters() {

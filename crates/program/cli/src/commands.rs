@@ -2,6 +2,7 @@
 
 mod alarms;
 mod archive;
+mod audit;
 mod book;
 mod catalogue;
 mod classes;
@@ -30,6 +31,7 @@ mod one_way;
 mod output;
 mod packets;
 mod pair;
+mod password;
 mod path;
 mod pdr;
 mod perf;
@@ -40,6 +42,7 @@ mod replay;
 mod report;
 mod reprocess;
 mod run;
+mod secret_file;
 mod serve;
 mod service;
 mod signals;
@@ -48,6 +51,7 @@ mod status;
 mod stream;
 mod subscription;
 mod tune;
+mod web;
 mod why;
 
 use skyhaul_exit::Failure;
@@ -62,6 +66,9 @@ pub enum Command {
     /// Shows and removes what is over its time; holds products.
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
+    /// Shows who ordered what at a node, and checks that record.
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Prints the completion of command lines for a shell.
     Completions(completions::Completions),
     /// Checks and explains configuration files.
@@ -169,6 +176,9 @@ pub enum Command {
     ///
     /// Shows how to change the settings that are too small.
     Tune(tune::Tune),
+    /// Keeps the users and tokens of a node's page.
+    #[command(subcommand)]
+    Web(web::WebCommand),
     /// Finds what limits a transfer or a line.
     ///
     /// Prints the cause, its confidence, the evidence and the remedy.
@@ -203,6 +213,7 @@ pub fn run(command: Command, program: clap::Command, out: &mut dyn Write) -> Res
     match command {
         Command::Alarms(command) => alarms::run(&command, out),
         Command::Archive(command) => archive::run(&command, out),
+        Command::Audit(command) => audit::run(&command, out),
         Command::Completions(command) => completions::run(&command, program, out),
         Command::Config(command) => config::run(command, out),
         Command::Catalogue(command) => catalogue::run(&command, out),
@@ -239,6 +250,7 @@ pub fn run(command: Command, program: clap::Command, out: &mut dyn Write) -> Res
         Command::Subscription(command) => subscription::run(&command, out),
         Command::Sync(command) => files::mirror::run(&command, out),
         Command::Tune(command) => tune::run(&command, out),
+        Command::Web(command) => web::run(&command, out),
         Command::Why(command) => why::run(&command, out),
     }
 }

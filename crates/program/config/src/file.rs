@@ -25,6 +25,7 @@ use crate::section::{ConfigTable, left_out};
 use crate::sending::Class;
 use crate::serve::ServeEntry;
 use crate::station::{Line, LocalFolders, Spool, StationConfig};
+use crate::status::StatusEntry;
 use crate::streams::{StreamEntry, StreamsEntry};
 use crate::subscription::{ItemKind, MAX_SUBSCRIPTIONS, SubscriptionEntry};
 use crate::sync::Sync;
@@ -41,6 +42,8 @@ pub(super) struct NodeFile {
     #[serde(default)]
     missions: Vec<PathBuf>,
     node: Node,
+    #[serde(default = "left_out")]
+    status: StatusEntry,
     #[serde(default)]
     listen: Vec<Listen>,
     #[serde(default)]
@@ -101,6 +104,7 @@ pub(super) struct NodeFile {
 pub(super) const TABLES: &[ConfigTable] = &[
     FIRST,
     Node::TABLE,
+    StatusEntry::TABLE,
     Listen::TABLE,
     PeerEntry::TABLE,
     FilesEntry::TABLE,
@@ -187,6 +191,7 @@ impl NodeFile {
         self.check_tables(config, &far, tables)?;
         let base = config.file.parent().unwrap_or(Path::new(""));
         self.node.resolve(base);
+        self.status.check_socket(config, &self.node)?;
         self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
         self.check_forwards(config, &far)?;
         let mut blocks = self.blocks.take();
@@ -213,7 +218,7 @@ impl NodeFile {
         };
         notices.check(config)?;
         notices.resolve(base);
-        let node = self.node.clone();
+        let (node, status) = (self.node.clone(), self.status.clone());
         // A forward that names no node goes to the first destination.
         let is_sent = |forward: &ForwardEntry| match forward.node() {
             Some(node) => far.iter().any(|far| far.name() == node),
@@ -228,7 +233,8 @@ impl NodeFile {
         let station = (!far.is_empty()).then(|| self.station(far, sent));
         let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
-        let mut config_of = NodeConfig { node, station, centre, blocks, serve, web, notices };
+        let mut config_of =
+            NodeConfig { node, station, centre, blocks, serve, web, status, notices };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
             station.resolve(base);

@@ -59,6 +59,7 @@ mod sending;
 mod serve;
 mod sharing;
 mod station;
+mod status;
 mod streams;
 mod subscription;
 mod sync;
@@ -104,6 +105,7 @@ pub use sending::{Class, PolicyName};
 pub use serve::{ServeEntry, ServeRoots, TlsPair};
 pub use sharing::{CatchUp, LineSharing, REFILL, SendingTerms, SharingRules};
 pub use station::{Line, LocalFolders, RateControl, Spool, StationConfig};
+pub use status::{StatusEntry, UserNames};
 pub use streams::{CentreSink, Sinks, StreamEntry, StreamsEntry};
 pub use subscription::{ContactLabel, ContactRoute, ItemKind, SettleName, SubscriptionEntry};
 pub use sync::Sync;
@@ -127,6 +129,8 @@ pub struct NodeConfig {
     pub serve: Option<ServeEntry>,
     /// How the node is shown; none without a `[web]`.
     pub web: Option<WebEntry>,
+    /// Who of this host may ask the node and give it orders.
+    pub status: StatusEntry,
     /// Who is told of events outside this machine.
     pub notices: NoticesConfig,
 }

@@ -3,26 +3,29 @@
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::section::section;
 use crate::serve::{ServeEntry, TlsPair};
+use skyhaul_units::Duration;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 section! {
-    /// Shows the node in a browser, and gives its metrics to Prometheus. Certificate, key and
-    /// accounts are read again on SIGHUP.
+    /// Shows the node in a browser, gives its metrics to Prometheus, and takes orders of operators.
+    /// Certificate, key and users are read again on SIGHUP.
     "[web]" WebEntry checked by WebEntry::check {
         /// The TCP address and port to listen on, such as `127.0.0.1:8480`. Beyond loopback, TLS
-        /// is needed, and accounts or `anonymous`.
+        /// is needed, and `users` or `anonymous`.
         bind: SocketAddr => required,
         /// The certificate and those that lead to it (PEM).
         certificate: PathBuf => optional,
         /// The certificate's private key (PEM), which other users cannot read.
         key: PathBuf => optional,
-        /// The accounts file, which `skyhaul serve token` writes: whoever has a token of it may
-        /// look. Not that of `[serve]`, whose customers would see the node.
-        accounts: PathBuf => optional,
-        /// What is permitted without a token: `viewer`, to look, also from other hosts; `none`.
-        /// Default: to look, where there is no accounts file and `bind` is on loopback.
+        /// The users file, which `skyhaul web user` and `skyhaul web token` write: who may look,
+        /// and who may give orders. Other users of this host cannot read it.
+        users: PathBuf => optional,
+        /// What is permitted without a token or a password: `viewer`, to look, also from other
+        /// hosts; `none`. Default: to look, where there is no users file and `bind` is on loopback.
         anonymous: WebAnonymous => optional,
+        /// A person who has logged in and does nothing for so long has to log in again.
+        session_idle: Duration => "30 min",
         /// The names under which browsers reach the node, beside its addresses and `localhost`.
         hosts: WebHosts => optional,
     }
@@ -43,6 +46,10 @@ pub enum WebAnonymous {
 #[serde(transparent)]
 pub struct WebHosts(pub Vec<String>);
 
+/// A person who reads does nothing for longer.
+const IDLE_MIN: Duration = Duration::from_secs(60);
+/// No session lasts longer.
+const IDLE_MAX: Duration = Duration::from_secs(86_400);
 /// More names than a host has.
 const HOSTS_MAX: usize = 64;
 
@@ -51,6 +58,15 @@ impl WebEntry {
     pub fn tls(&self) -> Option<TlsPair<'_>> {
         let (certificate, key) = self.certificate.as_ref().zip(self.key.as_ref())?;
         Some(TlsPair { certificate, key })
+    }
+
+    /// Whether everybody who reaches the page may look.
+    pub const fn is_open(&self) -> bool {
+        match self.anonymous {
+            Some(WebAnonymous::Viewer) => true,
+            Some(WebAnonymous::None) => false,
+            None => self.users.is_none(),
+        }
     }
 
     /// The names of its host.
@@ -62,17 +78,11 @@ impl WebEntry {
         if self.certificate.is_some() != self.key.is_some() {
             return Err("[web] has one of `certificate` and `key`; write both, or neither".into());
         }
-        match (self.accounts.is_some(), self.anonymous) {
-            (true, Some(WebAnonymous::Viewer)) => {
-                let what = "[web] has `accounts`, and nobody needs a token: remove one of \
-                            `accounts` and `anonymous`";
-                return Err(what.to_owned());
-            }
-            (false, Some(WebAnonymous::None)) => {
-                return Err("nobody could look at [web]: write `accounts`".to_owned());
-            }
-            (true, None | Some(WebAnonymous::None))
-            | (false, None | Some(WebAnonymous::Viewer)) => {}
+        if self.users.is_none() && self.anonymous == Some(WebAnonymous::None) {
+            return Err("nobody could look at [web]: write `users`".to_owned());
+        }
+        if self.session_idle < IDLE_MIN || self.session_idle > IDLE_MAX {
+            return Err("`session_idle` is from 1 min to 24 h".to_owned());
         }
         let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
         let is_name = |host: &String| (1..=253).contains(&host.len()) && host.chars().all(is_plain);
@@ -94,30 +104,30 @@ impl WebEntry {
     ) -> Result<(), ConfigError> {
         let place = |key| KeyPlace { heading: "[web]", nth: 0, key };
         let customers = serve.and_then(|serve| serve.accounts.as_ref());
-        if self.accounts.is_some() && self.accounts.as_ref() == customers {
-            let what = "the customers of [serve] would see the node".to_owned();
-            let help = "write `accounts` of [web] as a file of its own";
-            return Err(ConfigError::at(config, place("accounts"), what, help));
+        if self.users.is_some() && self.users.as_ref() == customers {
+            let what = "the accounts of [serve] are of another form".to_owned();
+            let help = "write `users` of [web] as a file of its own";
+            return Err(ConfigError::at(config, place("users"), what, help));
         }
         if self.bind.ip().is_loopback() {
             return Ok(());
         }
-        let lacks = match (self.tls(), self.accounts.is_some() || self.anonymous.is_some()) {
+        let lacks = match (self.tls(), self.users.is_some() || self.anonymous.is_some()) {
             (None, _) => "TLS",
-            (Some(_), false) => "accounts",
+            (Some(_), false) => "users",
             (Some(_), true) => return Ok(()),
         };
         let what = format!("[web] would be open to other hosts without {lacks}");
         let help = match lacks {
             "TLS" => "write `certificate` and `key`, or bind to 127.0.0.1",
-            _ => "write `accounts`, or anonymous = \"viewer\", or bind to 127.0.0.1",
+            _ => "write `users`, or anonymous = \"viewer\", or bind to 127.0.0.1",
         };
         Err(ConfigError::at(config, place("bind"), what, help))
     }
 
     /// The paths as seen from the configuration's folder.
     pub(super) fn resolve(&mut self, base: &std::path::Path) {
-        let paths = [&mut self.certificate, &mut self.key, &mut self.accounts];
+        let paths = [&mut self.certificate, &mut self.key, &mut self.users];
         paths.into_iter().flatten().for_each(|path| crate::from_base(base, path));
     }
 }
@@ -131,7 +141,7 @@ mod tests {
                         \"127.0.0.1:4700\"\n[products]\ndir = \"products\"\n[serve]\nbind = \
                         \"127.0.0.1:8443\"\naccounts = \"customers.toml\"\n[web]\nbind = \
                         \"0.0.0.0:8480\"\ncertificate = \"tls/cert.pem\"\nkey = \
-                        \"tls/key.pem\"\naccounts = \"viewers.toml\"\nhosts = \
+                        \"tls/key.pem\"\nusers = \"users.toml\"\nhosts = \
                         [\"centre.example.org\"]\n";
 
     #[test]
@@ -139,23 +149,26 @@ mod tests {
         let read = |text: &str| parse(text, Path::new("/etc/skyhaul/node.toml"));
         let web = read(NODE).unwrap().web.unwrap();
         assert_eq!(web.tls().unwrap().key, Path::new("/etc/skyhaul/tls/key.pem"));
-        assert_eq!(web.accounts.as_deref(), Some(Path::new("/etc/skyhaul/viewers.toml")));
+        assert_eq!(web.users.as_deref(), Some(Path::new("/etc/skyhaul/users.toml")));
+        assert!(!web.is_open());
         assert_eq!(web.host_names(), ["centre.example.org"]);
-        let viewers = "accounts = \"viewers.toml\"";
+        let viewers = "users = \"users.toml\"";
         let anonymous = NODE.replace(viewers, "anonymous = \"viewer\"");
-        assert!(read(&anonymous).is_ok());
+        assert!(read(&anonymous).unwrap().web.unwrap().is_open());
+        let both = NODE.replace("hosts", "anonymous = \"viewer\"\nhosts");
+        assert!(read(&both).unwrap().web.unwrap().is_open());
         let local = NODE.replace("0.0.0.0", "[::1]").replace(viewers, "");
         let local = local.replace("certificate", "# ").replace("key = \"tls", "# ");
         assert!(read(&local).is_ok());
         for (from, to, what) in [
-            (viewers, "", "[web] would be open to other hosts without accounts"),
+            (viewers, "", "[web] would be open to other hosts without users"),
             ("certificate = \"tls/cert.pem\"\nkey =", "# ", "other hosts without TLS"),
             ("key = \"tls", "# \"", "[web] has one of `certificate` and `key`"),
-            ("hosts", "anonymous = \"viewer\"\nhosts", "nobody needs a token"),
+            ("hosts", "session_idle = \"30 s\"\nhosts", "`session_idle` is from 1 min"),
             (viewers, "anonymous = \"none\"", "nobody could look"),
             ("hosts", "anonymous = \"admin\"\nhosts", "unknown variant `admin`"),
             ("centre.example.org", "https://x", "`https://x` is no host name"),
-            ("viewers.toml", "customers.toml", "the customers of [serve] would see the node"),
+            ("users.toml", "customers.toml", "the accounts of [serve] are of another form"),
         ] {
             let error = read(&NODE.replacen(from, to, 1)).unwrap_err();
             assert!(error.to_string().contains(what), "{error}");

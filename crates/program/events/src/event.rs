@@ -93,7 +93,10 @@ kinds! {
     AlarmRaised "alarm.raised" Major "An alarm stands.";
     AlarmCleared "alarm.cleared" Info "An alarm stands no more.";
     AlarmAcknowledged "alarm.acknowledged" Info "Somebody works on an alarm.";
-    OrderGiven "order.given" Info "Somebody gave an order by the status socket.";
+    OrderGiven "order.given" Info "Somebody gave an order.";
+    OrderDone "order.done" Info "An order was carried out, or refused.";
+    AccessGranted "access.granted" Info "Somebody has logged in at the page.";
+    AccessShut "access.shut" Minor "Too many logins have failed: the next ones have to wait.";
     ConfigReloaded "config.reloaded" Info "The configuration was read again.";
     ConfigRefused "config.refused" Major "The configuration that was read again is wrong.";
 }

@@ -1,5 +1,6 @@
 //! Alarms and events of a node, without input or output: an alarm is what an operator must act on
-//! while it stands ([`AlarmRegister`]), an event is what happened once ([`NodeEvent`]).
+//! while it stands ([`AlarmRegister`]), an event is what happened once ([`NodeEvent`]), and the
+//! audit log has every order with who gave it ([`AuditLine`]).
 //!
 //! ```
 //! use skyhaul_events::{AlarmKind, AlarmRegister, Moment};
@@ -16,6 +17,7 @@
 //! assert_eq!(alarms.standing()[0].sentence, "the spool is nearly full: 1 GB is left");
 //! ```
 
+mod audit;
 mod cloud;
 mod event;
 mod filter;
@@ -24,6 +26,10 @@ mod moment;
 mod register;
 mod silence;
 
+pub use audit::{
+    AuditCheck, AuditEntry, AuditFault, AuditLine, AuditLineError, AuditMeans, AuditOutcome,
+    AuditReport, AuditWho, audit_hash,
+};
 pub use cloud::{CLOUD_EVENTS, cloud_event};
 pub use event::{EventError, EventKind, NodeEvent, Severity};
 pub use filter::{EventFilter, EventFilterError};

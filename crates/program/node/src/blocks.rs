@@ -5,6 +5,7 @@ use crate::alarms::Alarms;
 use crate::centre::{self, CentreShared};
 use crate::fault::Fault;
 use crate::forecasts::{GivenHint, HintGiver};
+use crate::host_users::HostUsers;
 use crate::station::{self, StationShared};
 use crate::status::{BlocksStatus, PathHint, ProgramShown};
 use skyhaul_blocks::{AllowRule, HintRequest, ProgramHint, ProgramLimits};
@@ -13,12 +14,13 @@ use skyhaul_blocks_io::{
     ProgramStatus, ServerSetup, SessionsLine,
 };
 use skyhaul_channels_io::ChannelService;
-use skyhaul_config::{AllowEntry, BlocksEntry, CentreConfig, ConfigTime, StationConfig, UserName};
+use skyhaul_config::{
+    AllowEntry, BlocksEntry, CentreConfig, ConfigTime, NodeConfig, StationConfig, UserName,
+};
 use skyhaul_events::AlarmKind;
 use skyhaul_net::Clock;
 use skyhaul_transport::ClassTree;
 use skyhaul_units::Duration;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The block service at work.
@@ -247,14 +249,14 @@ fn rules(entry: &BlocksEntry) -> Result<Vec<AllowRule>, Fault> {
         let root = Some(AllowRule::all(0)).filter(|_| own != 0);
         return Ok([AllowRule::all(own)].into_iter().chain(root).collect());
     }
-    let users = users();
+    let users = HostUsers::read();
     entry.allowed().iter().map(|allow| rule(allow, &users)).collect()
 }
 
-fn rule(allow: &AllowEntry, users: &str) -> Result<AllowRule, Fault> {
+fn rule(allow: &AllowEntry, users: &HostUsers) -> Result<AllowRule, Fault> {
     let uid = match &allow.user {
         UserName::Number(number) => *number,
-        UserName::Named(name) => uid_of(name, users).ok_or_else(|| {
+        UserName::Named(name) => users.uid(name).ok_or_else(|| {
             let help = "correct `user`, add the user, or write its number";
             let what = format!("there is no user `{name}` on this host");
             Fault::configuration(what, "[[blocks.allow]]", help)
@@ -265,37 +267,17 @@ fn rule(allow: &AllowEntry, users: &str) -> Result<AllowRule, Fault> {
     Ok(AllowRule { uid, classes, rate: allow.rate, hints: allow.hints })
 }
 
-/// The names in the entry that are no user's of this host.
-pub fn unknown_users(entry: &BlocksEntry) -> Vec<String> {
-    let users = users();
-    let names = entry.allowed().iter().filter_map(|allow| match &allow.user {
-        UserName::Named(name) => Some(name),
+/// The names in `[[blocks.allow]]` and `[status]` that are no user's of this host, each with the
+/// table.
+pub fn unknown_users(config: &NodeConfig) -> Vec<(String, &'static str)> {
+    let users = HostUsers::read();
+    let blocks = config.blocks.iter().flat_map(BlocksEntry::allowed).map(|allow| &allow.user);
+    let status = config.status.operators().iter().chain(config.status.readers());
+    let all = blocks.map(|user| (user, "[[blocks.allow]]"));
+    let all = all.chain(status.map(|user| (user, "[status]")));
+    let unknown = all.filter_map(|(user, table)| match user {
+        UserName::Named(name) => users.uid(name).is_none().then(|| (name.clone(), table)),
         UserName::Number(_) => None,
     });
-    names.filter(|name| uid_of(name, &users).is_none()).cloned().collect()
-}
-
-fn users() -> String {
-    std::fs::read_to_string(Path::new("/etc/passwd")).unwrap_or_default()
-}
-
-/// The number of a user in the text of `/etc/passwd`.
-fn uid_of(name: &str, users: &str) -> Option<u32> {
-    let mut lines = users.lines().map(|line| line.split(':'));
-    lines.find_map(|mut fields| {
-        let is_it = fields.next() == Some(name);
-        fields.nth(1).filter(|_| is_it)?.parse().ok()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn users_are_found_by_their_whole_name() {
-        let users = "root:x:0:0:root:/root:/bin/sh\nsci:x:1007:100::/home/sci:/bin/sh\nbad\n";
-        assert_eq!((uid_of("sci", users), uid_of("root", users)), (Some(1007), Some(0)));
-        assert_eq!((uid_of("sc", users), uid_of("bad", users)), (None, None));
-    }
+    unknown.collect()
 }

@@ -3,6 +3,7 @@
 mod address_family;
 mod adopted;
 mod alarms;
+pub mod audit;
 mod blocks;
 pub mod centre;
 pub mod custody;
@@ -10,6 +11,7 @@ pub mod fault;
 mod file_doors;
 mod forecasts;
 mod guests;
+mod host_users;
 mod incoming;
 mod journal;
 pub mod latency;
@@ -29,3 +31,4 @@ mod web;
 
 pub use blocks::unknown_users;
 pub use services::{is_exposed, private_key};
+pub use web::WEB_TOKEN_USES;

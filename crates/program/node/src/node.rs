@@ -1,28 +1,33 @@
 //! A node: what its configuration declares runs in one process, on one state folder, behind one
 //! status socket.
 
+mod parts;
+
 use crate::adopted::Adopted;
 use crate::alarms::Alarms;
+use crate::audit::{AuditLog, by_signal};
 use crate::blocks::{BlockLines, BlockService, PartLine};
-use crate::centre::{self, Centre, CentreShared, NodeKind};
+use crate::centre::{Centre, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
-use crate::journal::{EventLog, EventNote, EventSink};
+use crate::journal::{EventLog, EventNote};
 use crate::looks::{HeartBeat, LookTaker, Looks};
 use crate::notices::{self, NoticePlace, Notices};
 use crate::serve::{ServeService, ServedNode};
 use crate::services;
-use crate::station::{self, NodePlace, Station, StationShared};
-use crate::status::{NodeStatus, StatusReply, StatusRequest, StatusServer};
-use crate::web::WebService;
+use crate::station::{NodePlace, Station};
+use crate::status::{NodeStatus, OrderWords, SocketAccess, StatusReply, StatusServer};
+use crate::web::{WebOrders, WebService};
 use skyhaul_config::{BlocksEntry, NodeConfig, NoticesConfig, StationConfig, WebEntry};
-use skyhaul_events::{AlarmKey, EventKind, Severity};
+use skyhaul_events::{EventKind, Severity};
 use skyhaul_net::Clock;
 use skyhaul_store::{Disk, RealDisk};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+
+pub(crate) use parts::Parts;
 
 /// How a node runs, beside its configuration.
 #[derive(Debug, Clone, Copy)]
@@ -128,6 +133,7 @@ struct Node {
     web: Option<Arc<WebService>>,
     looks: Arc<Looks>,
     server: StatusServer,
+    audit: Arc<AuditLog>,
     /// Those who are told of events.
     tellers: Option<Notices>,
     notices: NoticesConfig,
@@ -144,6 +150,7 @@ impl Node {
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let log = EventLog::start(disk.clone(), config.node.name.as_str(), clock)?;
         let events = log.sink();
+        let audit = AuditLog::open(disk.clone(), clock, events.clone()).map(Arc::new)?;
         // Before the first event: it is told too.
         let tellers = notices::prepare(&config.notices, &disk, clock, &events)?;
         let version = env!("CARGO_PKG_VERSION");
@@ -153,7 +160,7 @@ impl Node {
             Some(_) => ProgramBlocks::Served,
             None => ProgramBlocks::Unserved,
         };
-        let place = NodePlace { disk, clock, blocks: served, events: events.clone() };
+        let place = NodePlace { disk: disk.clone(), clock, blocks: served, events: events.clone() };
         let (station, centre) = start_parts(config, options, &place)?;
         if let (Some(centre), Some(station)) = (&centre, &station) {
             centre.shared().desk.doors.calls_peers(station.files());
@@ -169,28 +176,37 @@ impl Node {
         let blocks = config.blocks.as_ref();
         let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
         let blocks = blocks.map(Arc::new);
-        let served = match (&centre, &station) {
-            (Some(centre), _) => Some(ServedNode::Centre(centre)),
-            (None, station) => station.as_ref().map(ServedNode::Station),
-        };
-        let serve = config.serve.as_ref().zip(served);
-        let serve = serve.map(|(entry, served)| {
-            ServeService::start(entry, served, &config.node, clock).map(Arc::new)
-        });
-        let serve = serve.transpose()?;
+        let serve = start_serve(config, station.as_ref(), centre.as_ref(), clock)?;
         let parts = Arc::new(Parts {
             blocks: blocks.clone(),
             serve: serve.clone(),
             station: station.as_ref().map(Station::shared).cloned(),
             centre: centre.as_ref().map(Centre::shared).cloned(),
             events: events.clone(),
+            audit: audit.clone(),
         });
-        let (looks, web) = look(config.web.as_ref(), parts.clone(), clock)?;
-        let server = answer(&config.node, looks.clone(), parts)?;
+        let access = SocketAccess::of(&config.status)?;
+        let orders = Arc::new(WebOrders::new(parts.clone(), disk));
+        let (looks, web) = look(config.web.as_ref(), parts.clone(), &orders, clock)?;
+        orders.look_again(&looks);
+        let server = parts::answer(&config.node, access, looks.clone(), parts)?;
         let name = config.node.name.as_str();
         events.tell(EventKind::NodeReady, name, format!("node {name} is ready"));
         let notices = config.notices.clone();
-        Ok(Self { file, station, centre, blocks, serve, web, looks, server, tellers, notices, log })
+        Ok(Self {
+            file,
+            station,
+            centre,
+            blocks,
+            serve,
+            web,
+            looks,
+            server,
+            audit,
+            tellers,
+            notices,
+            log,
+        })
     }
 
     /// Whether a part of it cannot go on.
@@ -233,8 +249,16 @@ impl Node {
 
     /// Reads the configuration again. A file with an error changes nothing.
     fn reload(&mut self) {
+        let words = OrderWords {
+            sentence: "read the configuration again".to_owned(),
+            subject: "configuration".to_owned(),
+        };
+        let order = match self.audit.order(by_signal(), words, serde_json::Value::Null) {
+            Ok(order) => order,
+            Err(fault) => return self.refuse_reload(&fault.to_string()),
+        };
         let read = skyhaul_config::load(&self.file).map_err(|error| error.to_string());
-        match read.and_then(|new| self.adopt(new)) {
+        let outcome = match read.and_then(|new| self.adopt(new)) {
             Ok(Adopted { changes, waits }) => {
                 for what in waits {
                     tracing::warn!(
@@ -247,23 +271,32 @@ impl Node {
                 };
                 let sentence = format!("configuration reloaded: {changes}");
                 tracing::info!("{sentence}");
-                self.log.sink().tell(EventKind::ConfigReloaded, "configuration", sentence);
+                self.log.sink().tell(EventKind::ConfigReloaded, "configuration", &*sentence);
+                Ok(sentence)
             }
             Err(error) => {
-                let sentence =
-                    format!("configuration reload failed, the old one stays in force: {error}");
-                tracing::error!("{sentence}");
-                self.log.sink().tell(EventKind::ConfigRefused, "configuration", sentence);
+                self.refuse_reload(&error);
+                let help = "correct the file";
+                Err(Fault::configuration(error, self.file.display(), help))
             }
-        }
+        };
+        self.audit.outcome(order, &StatusReply::Answer(outcome.into()));
+    }
+
+    fn refuse_reload(&self, error: &str) {
+        let sentence = format!("configuration reload failed, the old one stays in force: {error}");
+        tracing::error!("{sentence}");
+        self.log.sink().tell(EventKind::ConfigRefused, "configuration", sentence);
     }
 
     fn adopt(&mut self, new: NodeConfig) -> Result<Adopted, String> {
         let mut all = Adopted::default();
-        let NodeConfig { node: _, station, centre, blocks: entry, serve, web, notices } = new;
+        let NodeConfig { node: _, station, centre, blocks: entry, serve, web, status, notices } =
+            new;
         all.waits.extend(notices::waiting(&self.notices, &notices));
         // All parts are asked before one of them changes.
         crate::blocks::check(entry.as_ref())?;
+        let access = SocketAccess::of(&status).map_err(|fault| fault.to_string())?;
         let files = self.serve.as_ref().map(|serve| serve.read()).transpose()?;
         let shown = self.web.as_ref().map(|web| web.read()).transpose()?;
         let station = match (&mut self.station, station) {
@@ -282,6 +315,9 @@ impl Node {
                 None
             }
         };
+        if self.server.adopt(access) {
+            all.changes.push("the users of [status] changed".to_owned());
+        }
         let station = station.map(|(plan, part)| part.adopt(plan)).transpose()?;
         let centre = centre.map(|(plan, part)| part.adopt(plan)).transpose()?;
         let blocks = self.adopt_blocks(entry.as_ref())?;
@@ -343,6 +379,7 @@ impl Node {
 fn look(
     entry: Option<&WebEntry>,
     parts: Arc<Parts>,
+    orders: &Arc<WebOrders>,
     clock: Clock,
 ) -> Result<(Arc<Looks>, Option<Arc<WebService>>), Fault> {
     let gaps = parts.centre.clone().filter(|_| entry.is_some());
@@ -355,7 +392,8 @@ fn look(
     let mut taker = LookTaker::new(clock, Box::new(status), gaps);
     let first = Arc::new(taker.take_regular());
     let beat = Arc::new(HeartBeat::new(clock));
-    let web = entry.map(|entry| WebService::start(entry, first.clone(), &beat)).transpose()?;
+    let start = |entry| WebService::start(entry, first.clone(), &beat, orders);
+    let web = entry.map(start).transpose()?;
     let web = web.map(|web| page.get_or_init(|| Arc::new(web)).clone());
     let shown = web.clone();
     let looks = Looks::start(taker, first, beat, move |look| {
@@ -391,6 +429,22 @@ fn start_parts(
     Ok((station, centre))
 }
 
+/// Starts the server of products, where there is one.
+fn start_serve(
+    config: &NodeConfig,
+    station: Option<&Station>,
+    centre: Option<&Centre>,
+    clock: Clock,
+) -> Result<Option<Arc<ServeService>>, Fault> {
+    let served = match (centre, station) {
+        (Some(centre), _) => Some(ServedNode::Centre(centre)),
+        (None, station) => station.map(ServedNode::Station),
+    };
+    let serve = config.serve.as_ref().zip(served);
+    let start = |(entry, served)| ServeService::start(entry, served, &config.node, clock);
+    Ok(serve.map(start).transpose()?.map(Arc::new))
+}
+
 /// What the block service is given of the node's parts.
 fn block_lines<'a>(
     station: Option<&'a Station>,
@@ -409,147 +463,6 @@ fn block_lines<'a>(
             shared: Arc::clone(part.shared()),
         }),
         alarms,
-    }
-}
-
-/// Answers on the status socket.
-fn answer(
-    node: &skyhaul_config::Node,
-    looks: Arc<Looks>,
-    parts: Arc<Parts>,
-) -> Result<StatusServer, Fault> {
-    StatusServer::start(&node.status_socket(), move |request| {
-        let is_order = request.is_order();
-        let reply = match request {
-            StatusRequest::Status => StatusReply::Status(Box::new(looks.fresh().status.clone())),
-            request => parts.reply(request),
-        };
-        if is_order {
-            looks.expire();
-        }
-        reply
-    })
-}
-
-/// What the status socket answers from.
-struct Parts {
-    blocks: Option<Arc<BlockService>>,
-    serve: Option<Arc<ServeService>>,
-    station: Option<Arc<StationShared>>,
-    centre: Option<Arc<CentreShared>>,
-    events: EventSink,
-}
-
-impl Parts {
-    /// The status now. It takes locks of the data threads: the thread of looks alone calls it.
-    fn status(&self) -> NodeStatus {
-        NodeStatus {
-            station: self.station.as_ref().map(|shared| shared.status()),
-            centre: self.centre.as_ref().map(|shared| shared.status()),
-            blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
-            serve: self.serve.as_ref().map(|serve| serve.status()),
-            web: None,
-        }
-    }
-
-    /// The alarms of what sends, then of what receives.
-    fn alarms(&self) -> impl Iterator<Item = &Alarms> {
-        let station = self.station.as_ref().map(|shared| &*shared.alarms);
-        station.into_iter().chain(self.centre.as_ref().map(|shared| &*shared.alarms))
-    }
-
-    fn events(&self, since: u64, limit: usize) -> StatusReply {
-        match self.events.page(since, limit) {
-            Ok(page) => StatusReply::Events(Box::new(page)),
-            Err(error) => {
-                let what = format!("the event log cannot be read ({error})");
-                let help = "check the disk of the state folder";
-                StatusReply::Answer(Err(Fault::environment(what, "the state folder", help)).into())
-            }
-        }
-    }
-
-    /// Notes an order before it is carried out.
-    fn tell_order(&self, request: &StatusRequest) {
-        let Some(order) = request.order() else { return };
-        let sentence = format!("order: {order}");
-        let note = EventNote::new(EventKind::OrderGiven, "the status socket", sentence);
-        let request = serde_json::to_value(request).unwrap_or_default();
-        self.events.note(note.with("order", request));
-    }
-
-    fn acknowledge(&self, alarm: &AlarmKey, by: &str, note: &str) -> Result<String, Fault> {
-        let mut refused = None;
-        let mut any = false;
-        for alarms in self.alarms() {
-            match alarms.acknowledge(alarm, by.to_owned(), note.to_owned()) {
-                Ok(()) => any = true,
-                Err(error) => refused = Some(error),
-            }
-        }
-        match refused.filter(|_| !any) {
-            None => Ok(format!("{} {}: acknowledged by {by}", alarm.kind, alarm.subject)),
-            Some(error) => {
-                let help = "see `skyhaul alarms list`";
-                Err(Fault::configuration(error.to_string(), "the status socket", help))
-            }
-        }
-    }
-
-    fn reply(&self, request: StatusRequest) -> StatusReply {
-        let refused = |what: &str, help: &str| {
-            StatusReply::Answer(Err(Fault::configuration(what, "the status socket", help)).into())
-        };
-        self.tell_order(&request);
-        match request {
-            StatusRequest::Events { since, limit } => self.events(since, limit),
-            StatusRequest::Status => StatusReply::Status(Box::new(self.status())),
-            StatusRequest::Alarms => {
-                StatusReply::Alarms(self.alarms().flat_map(|alarms| alarms.status()).collect())
-            }
-            StatusRequest::AcknowledgeAlarm { alarm, by, note } => {
-                StatusReply::Answer(self.acknowledge(&alarm, &by, &note).into())
-            }
-            StatusRequest::Gaps
-            | StatusRequest::AskGaps(_)
-            | StatusRequest::Deliveries(_)
-            | StatusRequest::Delivery { .. }
-            | StatusRequest::OrderDelivery { .. }
-            | StatusRequest::Outlets
-            | StatusRequest::TryOutlet { .. }
-            | StatusRequest::KeepTrial { .. }
-            | StatusRequest::Backfill(_)
-            | StatusRequest::Items { .. }
-            | StatusRequest::Archive { .. }
-            | StatusRequest::Reprocess { .. } => match &self.centre {
-                Some(shared) => centre::answer(shared, request),
-                None => refused(
-                    "a node that receives nothing has no gaps, products or deliveries",
-                    "ask the node that the contacts go to",
-                ),
-            },
-            StatusRequest::AddPath { .. } | StatusRequest::RemovePath { .. } => {
-                match &self.station {
-                    Some(shared) => station::obey(shared, request),
-                    None => refused(
-                        "a node without a destination makes no paths",
-                        "send the command to the node that connects to this one",
-                    ),
-                }
-            }
-            StatusRequest::HintPath { ref name, hint } => match (&self.station, &self.centre) {
-                // A path of the configuration comes first; `NAME/0` is always one of a peer.
-                (Some(shared), Some(_)) if station::has_path(shared, name) => {
-                    station::obey(shared, request)
-                }
-                (_, Some(shared)) => centre::hint(shared, name.clone(), hint),
-                (Some(shared), None) => station::obey(shared, request),
-                (None, None) => refused(
-                    "a node that neither sends nor receives has no paths",
-                    "send the command to another node",
-                ),
-            },
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The status of a running node: the same JSON for `skyhaul status`, the demo and other programs.
 
+mod access;
 mod archive;
 mod blocks;
 mod delivery;
@@ -26,6 +27,7 @@ mod web;
 mod whole;
 
 pub use crate::journal::{EventHole, EventPage};
+pub use access::{SocketAccess, SocketRole};
 pub use archive::{
     ArchiveEviction, ArchiveItem, ArchivePage, ArchiveRequest, DueItem, DueObstacle,
 };
@@ -56,7 +58,7 @@ pub use reprocess::{
     ReprocessAction, ReprocessJob, ReprocessOutcome, ReprocessReport, ReprocessRequest,
     ReprocessedProduct,
 };
-pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
+pub use request::{OrderResult, OrderWords, PathHint, StatusReply, StatusRequest};
 pub use serve::{ServeAccountStatus, ServeStatus};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};

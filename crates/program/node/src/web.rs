@@ -4,6 +4,7 @@ mod alarms;
 mod contacts;
 mod figures;
 mod look;
+mod orders;
 mod rows;
 mod summary;
 mod words;
@@ -15,9 +16,13 @@ use crate::services::{is_exposed, private_key};
 use crate::status::WebStatus;
 use look::ShownLook;
 use skyhaul_config::WebEntry;
+use skyhaul_web::access::WebRole;
 use skyhaul_web_io::{WebFault, WebFiles, WebServer, WebSetup};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+pub use orders::USES_FILE as WEB_TOKEN_USES;
+pub(crate) use orders::WebOrders;
 
 /// The server of the page at work.
 #[derive(Debug)]
@@ -36,6 +41,7 @@ impl WebService {
         entry: &WebEntry,
         first: Arc<NodeLook>,
         beat: &Arc<HeartBeat>,
+        orders: &Arc<WebOrders>,
     ) -> Result<Self, Fault> {
         let files = files(entry)?;
         let setup = WebSetup {
@@ -43,6 +49,10 @@ impl WebService {
             hosts: entry.host_names().to_vec(),
             look: Arc::new(ShownLook::new(first, beat.clone())),
             clock: beat.clock(),
+            anonymous: entry.is_open().then_some(WebRole::Viewer),
+            session_idle: entry.session_idle,
+            uses: orders.kept_uses(),
+            desk: orders.clone(),
         };
         let server = WebServer::start(setup, &files).map_err(|error| fault(entry, &error))?;
         let service = Self { server, entry: entry.clone(), beat: beat.clone() };
@@ -61,7 +71,7 @@ impl WebService {
         self.server.show(Arc::new(ShownLook::new(look.clone(), self.beat.clone())));
     }
 
-    /// Reads certificate, key and accounts again.
+    /// Reads certificate, key and users again.
     ///
     /// # Errors
     /// What is wrong with them.
@@ -83,8 +93,7 @@ impl WebService {
     ) -> Result<Adopted, String> {
         let changed = self.server.adopt(files);
         let changed = changed.map_err(|error| fault(&self.entry, &error).to_string())?;
-        let changes = changed.into_iter().map(str::to_owned).collect();
-        Ok(Adopted { changes, waits: waiting(Some(&self.entry), new) })
+        Ok(Adopted { changes: changed, waits: waiting(Some(&self.entry), new) })
     }
 
     /// What it does.
@@ -94,6 +103,7 @@ impl WebService {
             address: self.address(),
             connections: counters.connections,
             streams: counters.streams,
+            sessions: counters.sessions,
             answered: counters.answered,
             refused: counters.refused,
             unauthorized: counters.unauthorized,
@@ -121,21 +131,26 @@ fn files(entry: &WebEntry) -> Result<WebFiles, Fault> {
             Fault::environment(format!("{what} cannot be read ({error})"), file.display(), help)
         })
     };
-    let tls = entry.tls().map(|pair| {
-        let key = private_key(pair.key).map_err(|error| {
-            let place = pair.key.display();
+    let secret = |file: &PathBuf, what: &str, key: &str, remedy: &str| {
+        private_key(file).map_err(|error| {
+            let place = file.display();
             let help = match is_exposed(&error) {
-                true => {
-                    format!("chmod 600 {place}; make a new key if another user may have read it")
-                }
-                false => "correct `key` in [web], or give this user read permission".to_owned(),
+                true => format!("chmod 600 {place}; {remedy}"),
+                false => format!("correct `{key}` in [web], or give this user read permission"),
             };
-            Fault::environment(format!("the TLS key cannot be read ({error})"), place, help)
-        })?;
+            Fault::environment(format!("{what} cannot be read ({error})"), place, help)
+        })
+    };
+    let tls = entry.tls().map(|pair| {
+        let remedy = "make a new key if another user may have read it";
+        let key = secret(pair.key, "the TLS key", "key", remedy)?;
         Ok((text(pair.certificate, "the certificate")?, key))
     });
-    let accounts = entry.accounts.as_ref().map(|file| text(file, "the accounts file"));
-    Ok(WebFiles { tls: tls.transpose()?, accounts: accounts.transpose()? })
+    let users = entry.users.as_ref().map(|file| {
+        let remedy = "give new passwords if another user may have read it";
+        secret(file, "the users file", "users", remedy)
+    });
+    Ok(WebFiles { tls: tls.transpose()?, users: users.transpose()? })
 }
 
 fn fault(entry: &WebEntry, error: &WebFault) -> Fault {
@@ -156,9 +171,9 @@ fn fault(entry: &WebEntry, error: &WebFault) -> Fault {
             let help = "write certificate and key as PEM, the node's own certificate first";
             Fault::configuration(what, file(entry.certificate.as_ref()), help)
         }
-        WebFault::Accounts(_) => {
-            let help = "correct it; `skyhaul serve token add` writes it";
-            Fault::configuration(what, file(entry.accounts.as_ref()), help)
+        WebFault::Users(_) => {
+            let help = "correct it; `skyhaul web user add` and `skyhaul web token add` write it";
+            Fault::configuration(what, file(entry.users.as_ref()), help)
         }
     }
 }

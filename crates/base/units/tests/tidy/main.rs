@@ -520,6 +520,7 @@ const USES: &[(&str, &[&str])] = &[
             "streams-io",
             "pairing",
             "serve",
+            "web",
         ],
     ),
 ];

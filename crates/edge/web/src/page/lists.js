@@ -5,6 +5,7 @@ import { gapTable } from './contacts.js';
 import { live } from './live.js';
 import { alarmTable, link } from './now.js';
 import { lines } from './plot.js';
+import { mayOrder, session } from './session.js';
 import {
   because, bytes, card, count, facts, h, span, state, table, time, verdict,
 } from './show.js';
@@ -144,7 +145,9 @@ export const alarms = {
   draw: (look, [page]) => [
     verdict(look.verdict),
     card('Alarms', alarmTable(look, page.rows, 'No alarm stands.'),
-      h('p', { class: 'faint' }, 'Say who works on one with ',
+      mayOrder() ? null : h('p', { class: 'faint' },
+        session.login ? 'Operators who log in acknowledge alarms here; others with '
+          : 'Say who works on one with ',
         h('code', {}, 'skyhaul alarms ack KIND SUBJECT --by NAME'), '.')),
   ],
 };

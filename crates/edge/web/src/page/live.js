@@ -1,6 +1,7 @@
 // @ts-check
 // The looks of the node as they come, and what is asked for beside them.
 
+import { loadSession, maySee } from './session.js';
 import { h, time } from './show.js';
 
 /** The newest look. */
@@ -34,8 +35,14 @@ function connect(changed) {
     changed();
   });
   stream.addEventListener('error', () => {
-    if (stream.readyState === EventSource.CLOSED) setTimeout(() => connect(changed), AGAIN);
+    if (stream.readyState === EventSource.CLOSED) setTimeout(() => again(changed), AGAIN);
   });
+}
+
+/** Refused: who looks may have to log in again. */
+async function again(changed) {
+  if (await loadSession() && !maySee()) location.reload();
+  else connect(changed);
 }
 
 function take(look) {

@@ -2,6 +2,7 @@
 // The frame of the page: which screen is shown, and when it is drawn.
 
 import { ask, follow, live, refusal } from './live.js';
+import { account, keepAwake, loadSession, login, loginForm, maySee } from './session.js';
 import { h, morph, span, time } from './show.js';
 import { now } from './now.js';
 import { contact, contacts } from './contacts.js';
@@ -21,6 +22,10 @@ const SCREENS = [
   { name: 'latency', title: 'Latency', ...latency },
 ];
 const CONTACT = { name: 'contact', title: 'Contact', ...contact };
+const LOGIN = { name: 'login', title: 'Log in', ...login };
+
+/** A node that does not answer is asked again who looks. */
+const AGAIN = 3000;
 
 /** Lists are asked for again so often. */
 const EVERY = 2000;
@@ -33,7 +38,7 @@ function place() {
 
 function route() {
   const [name, ...rest] = location.hash.slice(1).split('/');
-  const screen = [...SCREENS, CONTACT].find((one) => one.name === name) || SCREENS[0];
+  const screen = [...SCREENS, CONTACT, LOGIN].find((one) => one.name === name) || SCREENS[0];
   const argument = decodeURIComponent(rest.join('/'));
   const isOther = screen !== shown.screen || argument !== shown.argument;
   Object.assign(shown, { screen, argument, asked: 0 });
@@ -106,6 +111,21 @@ function head(look) {
   document.title = `${shown.screen.title} · ${name} · Skyhaul`;
 }
 
-addEventListener('hashchange', route);
-route();
-follow(refresh);
+async function begin() {
+  if (!await loadSession()) {
+    setTimeout(begin, AGAIN);
+    return;
+  }
+  account();
+  keepAwake();
+  if (!maySee()) {
+    document.title = 'Log in · Skyhaul';
+    place().replaceChildren(loginForm());
+    return;
+  }
+  addEventListener('hashchange', route);
+  route();
+  follow(refresh);
+}
+
+begin();

@@ -3,6 +3,7 @@
 
 import { live } from './live.js';
 import { lines } from './plot.js';
+import { acknowledgeButton, mayOrder } from './session.js';
 import {
   bar, because, bytes, card, count, facts, h, percent, rate, seconds, span, state, table, time,
   verdict, wide,
@@ -48,7 +49,7 @@ export function alarmTable(look, rows, nothing) {
     ['Acknowledged', 'text', (row) => (row.acknowledged
       ? [`${row.acknowledged.by}, `, time(row.acknowledged.at, look.at),
         row.acknowledged.note ? `: ${row.acknowledged.note}` : '']
-      : '')],
+      : mayOrder() ? acknowledgeButton(row) : '')],
     ['Kind', 'plain', (row) => row.kind],
   ];
   return table('What an operator must act on', columns, rows, nothing);

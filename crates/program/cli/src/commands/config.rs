@@ -15,8 +15,8 @@ use guests::{
 use skyhaul_config::{
     BlocksEntry, BudgetEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name,
     NodeConfig, NoticesConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets,
-    ProductWindow, Products, Refill, ServeEntry, SettleName, StationConfig, SubscriptionEntry,
-    WebEntry,
+    ProductWindow, Products, Refill, ServeEntry, SettleName, StationConfig, StatusEntry,
+    SubscriptionEntry, UserName, WebEntry,
 };
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_serve::ServeRoot;
@@ -103,7 +103,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
-    let NodeConfig { node, station, centre, blocks, serve, web, notices } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web, status, notices } = config;
     writeln!(out, "node {}", node.name)?;
     let (mut missions, mut classes) = (&Vec::new(), &Vec::new());
     if let Some(station) = station {
@@ -118,6 +118,7 @@ fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
     blocks.iter().try_for_each(|blocks| write_blocks(blocks, out))?;
     serve.iter().try_for_each(|serve| write_serve(serve, out))?;
     web.iter().try_for_each(|web| write_web(web, out))?;
+    write_status(status, out)?;
     write_notices(notices, out)?;
     write_places(missions, node, out)
 }
@@ -151,11 +152,23 @@ fn write_serve(serve: &ServeEntry, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_web(web: &WebEntry, out: &mut dyn Write) -> io::Result<()> {
     let tls = if web.tls().is_some() { "TLS" } else { "no TLS" };
-    let who = match &web.accounts {
-        Some(accounts) => format!("accounts in {}", accounts.display()),
-        None => "everybody may look".to_owned(),
-    };
+    let users = web.users.as_ref().map(|users| format!("users in {}", users.display()));
+    let open = web.is_open().then(|| "everybody may look".to_owned());
+    let who = users.into_iter().chain(open).collect::<Vec<_>>().join(", ");
     writeln!(out, "  shows itself at {}: {tls}, {who}", web.bind)
+}
+
+fn write_status(status: &StatusEntry, out: &mut dyn Write) -> io::Result<()> {
+    let named =
+        |users: &[UserName]| users.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    for (what, users) in
+        [("takes orders of users", status.operators()), ("answers users", status.readers())]
+    {
+        if !users.is_empty() {
+            writeln!(out, "  {what} {} at the status socket", named(users))?;
+        }
+    }
+    Ok(())
 }
 
 fn write_blocks(blocks: &BlocksEntry, out: &mut dyn Write) -> io::Result<()> {

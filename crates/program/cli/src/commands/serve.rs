@@ -1,13 +1,10 @@
 //! `skyhaul serve`: the accounts of customers who come for products.
 
-use super::book::replace;
-use rustix::fs::{FlockOperation, flock};
+use super::secret_file::{SecretFile, fresh, now};
 use skyhaul_exit::{Exit, Failure};
-use skyhaul_net::{Clock, random};
 use skyhaul_serve::{AccessKey, AccountsError, KnownKey, KnownToken, NewToken, TokenTerms};
-use skyhaul_units::{Duration, Utc};
-use std::fs::File;
-use std::io::{ErrorKind, Write};
+use skyhaul_units::Duration;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The accounts of `[serve]`.
@@ -160,7 +157,7 @@ impl AccountsPlace {
 
 impl AddToken {
     fn terms(&self) -> TokenTerms<'_> {
-        let now = whole_second(Clock::start().utc());
+        let now = now();
         TokenTerms {
             account: &self.account,
             label: &self.label,
@@ -248,28 +245,13 @@ impl RemoveToken {
     }
 }
 
-/// Random bytes of this host.
-fn fresh() -> Result<[u8; 32], Failure> {
-    random().map_err(|source| {
-        let help = "check that /dev/urandom exists";
-        Failure::io("no random numbers available", "this host", help, source)
-    })
-}
-
-fn whole_second(time: Utc) -> Utc {
-    Utc::from_micros(time.as_micros().div_euclid(1_000_000) * 1_000_000)
+fn accounts(file: &Path) -> SecretFile<'_> {
+    SecretFile { path: file, what: "the accounts file", flag: "--accounts" }
 }
 
 /// The text of the file; a file that is not there is empty.
 fn read(file: &Path) -> Result<String, Failure> {
-    match std::fs::read_to_string(file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
-        read => read.map_err(|source| {
-            let help = "give this user read permission, or another --accounts";
-            let place = file.display().to_string();
-            Failure::io("the accounts file cannot be read", &place, help, source)
-        }),
-    }
+    accounts(file).read()
 }
 
 /// Changes the file as a whole; one command at a time does.
@@ -277,25 +259,11 @@ fn change(
     file: &Path,
     change: impl FnOnce(&str) -> Result<String, AccountsError>,
 ) -> Result<(), Failure> {
-    let unwritable = |source| {
-        let help = "give this user write permission there, and free space";
-        let place = file.display().to_string();
-        Failure::io("the accounts file cannot be written", &place, help, source)
-    };
-    // Of a bare name the folder has a name too then.
-    let whole = std::path::absolute(file).map_err(unwritable)?;
-    let folder = File::open(whole.parent().unwrap_or(Path::new("/"))).map_err(unwritable)?;
-    flock(&folder, FlockOperation::LockExclusive).map_err(|error| unwritable(error.into()))?;
-    let text = read(file)?;
-    skyhaul_serve::tokens(&text).map_err(|error| unusable(file, &error))?;
-    // What is wrong now is what was asked for.
-    let text =
-        change(&text).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
-    replace(&whole, &text).map_err(unwritable)
+    let check =
+        |text: &str| skyhaul_serve::tokens(text).map(drop).map_err(|error| unusable(file, &error));
+    accounts(file).change(check, change)
 }
 
 fn unusable(file: &Path, error: &AccountsError) -> Failure {
-    let what = format!("the accounts file cannot be used: {error}");
-    let help = "correct it; `skyhaul serve token list` shows what it has";
-    Failure::new(Exit::Usage, &what, help).at(&file.display().to_string())
+    accounts(file).unusable(error, "`skyhaul serve token list` shows what it has")
 }

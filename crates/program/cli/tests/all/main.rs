@@ -10,6 +10,7 @@ mod shared;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod access;
 mod alarms;
 mod archive;
 mod bad_input;

@@ -1,7 +1,7 @@
 //! The reload matrix: each key of the file, as it was, changed, added and removed. It applies at
 //! once or is named as needing a restart, as the reference says.
 
-use super::{centre, station};
+use crate::{centre, station};
 use skyhaul_config::{Applies, CentreConfig, NodeConfig, StationConfig};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,12 +172,15 @@ fn outcome(before: &NodeConfig, file: &NodeConfig) -> Outcome {
     waits.extend(crate::notices::waiting(&before.notices, &file.notices));
     let parts = (&sent.in_force, &received.in_force);
     Outcome {
-        is_applied: handed(&old.0, &old.1) != handed(parts.0, parts.1) || blocks != before.blocks,
+        is_applied: handed(&old.0, &old.1) != handed(parts.0, parts.1)
+            || blocks != before.blocks
+            || file.status != before.status,
         waits: [sent.waits, received.waits, waits].concat(),
         in_force: NodeConfig {
             blocks,
             serve: before.serve.clone(),
             web: before.web.clone(),
+            status: file.status.clone(),
             notices: before.notices.clone(),
             node: sent.in_force.node.clone(),
             station: Some(Box::new(sent.in_force)),

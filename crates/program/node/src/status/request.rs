@@ -135,38 +135,72 @@ impl StatusRequest {
     }
 
     /// In short, where it changes something.
-    pub fn order(&self) -> Option<String> {
+    pub fn order(&self) -> Option<OrderWords> {
+        let words = |sentence: String, subject: String| OrderWords { sentence, subject };
+        let path = |name: &str| format!("path {name}");
         Some(match self {
-            Self::AskGaps(_) => "request missing frames again".to_owned(),
-            Self::OrderDelivery { id, action } => format!("delivery {id}: {action:?}"),
-            Self::KeepTrial { name, .. } => format!("keep the trial of destination {name}"),
+            Self::AskGaps(which) => {
+                let station = which.station.as_deref().unwrap_or("all stations");
+                words("request missing frames again".to_owned(), station.to_owned())
+            }
+            Self::OrderDelivery { id, action } => {
+                words(format!("delivery {id}: {action:?}"), format!("delivery {id}"))
+            }
+            Self::KeepTrial { name, .. } => words(
+                format!("keep the trial of destination {name}"),
+                format!("destination {name}"),
+            ),
             Self::Backfill(BackfillRequest {
                 subscription, action: BackfillAction::Begin, ..
-            }) => {
-                format!("deliver earlier products to subscription {subscription}")
+            }) => words(
+                format!("deliver earlier products to subscription {subscription}"),
+                format!("subscription {subscription}"),
+            ),
+            Self::Archive { order } => return archive_words(order),
+            Self::Reprocess { order: ReprocessRequest::Order(action) } => words(
+                format!("make products of {} again", action.mission),
+                action.mission.to_string(),
+            ),
+            Self::AcknowledgeAlarm { alarm, by, .. } => words(
+                format!("acknowledge {} {} by {by}", alarm.kind, alarm.subject),
+                format!("alarm {} {}", alarm.kind, alarm.subject),
+            ),
+            Self::AddPath { path: entry } => {
+                let name = entry["name"].as_str().unwrap_or_default();
+                words(format!("add path {name}"), path(name))
             }
-            Self::Archive { order: ArchiveRequest::Evict } => "remove what is due".to_owned(),
-            Self::Archive { order: ArchiveRequest::Hold { name, why } } => match why {
-                Some(why) => format!("hold product {name}: {why}"),
-                None => format!("release product {name}"),
-            },
-            Self::Archive { order: ArchiveRequest::Restored { .. } } => {
-                "take up a product that was restored".to_owned()
-            }
-            Self::Reprocess { order: ReprocessRequest::Order(action) } => {
-                format!("make products of {} again", action.mission)
-            }
-            Self::AcknowledgeAlarm { alarm, by, .. } => {
-                format!("acknowledge {} {} by {by}", alarm.kind, alarm.subject)
-            }
-            Self::AddPath { path } => {
-                format!("add path {}", path["name"].as_str().unwrap_or_default())
-            }
-            Self::RemovePath { name } => format!("remove path {name}"),
-            Self::HintPath { name, .. } => format!("forecast for path {name}"),
+            Self::RemovePath { name } => words(format!("remove path {name}"), path(name)),
+            Self::HintPath { name, .. } => words(format!("forecast for path {name}"), path(name)),
             _ => return None,
         })
     }
+}
+
+/// An order in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderWords {
+    /// What is to be done.
+    pub sentence: String,
+    /// To what.
+    pub subject: String,
+}
+
+fn archive_words(order: &ArchiveRequest) -> Option<OrderWords> {
+    let (sentence, subject) = match order {
+        ArchiveRequest::Evict => ("remove what is due".to_owned(), "the archive".to_owned()),
+        ArchiveRequest::Hold { name, why } => {
+            let sentence = match why {
+                Some(why) => format!("hold product {name}: {why}"),
+                None => format!("release product {name}"),
+            };
+            (sentence, format!("product {name}"))
+        }
+        ArchiveRequest::Restored { .. } => {
+            ("take up a product that was restored".to_owned(), "the archive".to_owned())
+        }
+        _ => return None,
+    };
+    Some(OrderWords { sentence, subject })
 }
 
 /// A forecast for a path.

@@ -4,7 +4,7 @@
 use super::{
     ArchiveRequest, BackfillPage, BackfillRequest, CataloguePage, DeliveryFilter, DeliveryPage,
     DeliveryReport, DestinationTrial, GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult,
-    OutletStatus, ReprocessReport, ReprocessRequest, StatusReply, StatusRequest,
+    OutletStatus, ReprocessReport, ReprocessRequest, SocketAccess, StatusReply, StatusRequest,
 };
 use crate::fault::Fault;
 use crate::journal::EventPage;
@@ -14,8 +14,8 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct StatusServer {
     path: PathBuf,
+    access: Arc<Mutex<SocketAccess>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -40,8 +41,8 @@ const LONGEST: u64 = 64 << 20;
 const LONGEST_REQUEST: u64 = 16 << 10;
 
 impl StatusServer {
-    /// Answers at `path` with what `reply` gives. A socket left over from a killed process is
-    /// replaced. Only the node's own user, and root, may ask.
+    /// Answers at `path` those whom `access` lets in, with what `reply` gives for the number of the
+    /// user. A socket left over from a killed process is replaced.
     ///
     /// # Errors
     /// A node that runs answers there already, or the path cannot be used.
@@ -51,7 +52,8 @@ impl StatusServer {
     )]
     pub fn start(
         path: &Path,
-        reply: impl Fn(StatusRequest) -> StatusReply + Send + Sync + 'static,
+        access: SocketAccess,
+        reply: impl Fn(u32, StatusRequest) -> StatusReply + Send + Sync + 'static,
     ) -> Result<Self, Fault> {
         if UnixStream::connect(path).is_ok() {
             let help = "stop that node, or give this one another state folder";
@@ -61,7 +63,7 @@ impl StatusServer {
                 help,
             ));
         }
-        let listener = listen(path).map_err(|error| {
+        let listener = listen(path, &access).map_err(|error| {
             let help =
                 "set status_socket in [node] to a path of at most 103 bytes in a folder that this \
                 user can write to";
@@ -69,30 +71,48 @@ impl StatusServer {
                                        ({error})"), path.display(), help)
         })?;
         let stop = Arc::new(AtomicBool::new(false));
-        let served = Arc::new((listener, reply));
+        let access = Arc::new(Mutex::new(access));
+        let served = Arc::new((listener, Arc::clone(&access), reply));
         let serve = |_| {
             let (served, stopped) = (Arc::clone(&served), Arc::clone(&stop));
             std::thread::spawn(move || {
-                let (listener, reply) = &*served;
+                let (listener, access, reply) = &*served;
                 while let Ok((stream, _)) = listener.accept()
                     && !stopped.load(Ordering::Relaxed)
                 {
-                    answer(stream, reply);
+                    answer(stream, access, reply);
                 }
             })
         };
         let threads = (0..AT_A_TIME).map(serve).collect();
-        Ok(Self { path: path.to_owned(), stop, threads })
+        Ok(Self { path: path.to_owned(), access, stop, threads })
     }
+
+    /// Lets others in from now on. Returns whether that is another set.
+    pub fn adopt(&self, access: SocketAccess) -> bool {
+        let mut before = self.access.lock().unwrap_or_else(PoisonError::into_inner);
+        if *before == access {
+            return false;
+        }
+        // What the kernel lets through is checked too.
+        let _ = std::fs::set_permissions(&self.path, permissions(&access));
+        *before = access;
+        true
+    }
+}
+
+/// Others may connect where some of them may come; each is looked at then.
+fn permissions(access: &SocketAccess) -> Permissions {
+    Permissions::from_mode(if access.is_for_others() { 0o666 } else { 0o600 })
 }
 
 /// Binds the socket so that no other user can open it in between: it gets its name after its
 /// permissions.
-fn listen(path: &Path) -> std::io::Result<UnixListener> {
+fn listen(path: &Path, access: &SocketAccess) -> std::io::Result<UnixListener> {
     let new = path.with_extension("new");
     let _ = std::fs::remove_file(&new);
     let listener = UnixListener::bind(&new)?;
-    std::fs::set_permissions(&new, Permissions::from_mode(0o600))?;
+    std::fs::set_permissions(&new, permissions(access))?;
     std::fs::rename(&new, path)?;
     Ok(listener)
 }
@@ -109,10 +129,20 @@ impl Drop for StatusServer {
     }
 }
 
-fn answer(mut stream: UnixStream, reply: &impl Fn(StatusRequest) -> StatusReply) {
+fn answer(
+    mut stream: UnixStream,
+    access: &Mutex<SocketAccess>,
+    reply: &impl Fn(u32, StatusRequest) -> StatusReply,
+) {
     let _ = stream.set_write_timeout(Some(PATIENCE));
-    let reply = match request(&stream) {
-        Ok(request) => reply(request),
+    let Ok(caller) = rustix::net::sockopt::socket_peercred(&stream) else { return };
+    let uid = caller.uid.as_raw();
+    let asked = request(&stream).and_then(|request| {
+        let access = access.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        access.check(uid, &request).map(|()| request)
+    });
+    let reply = match asked {
+        Ok(request) => reply(uid, request),
         Err(fault) => StatusReply::Answer(Err(fault).into()),
     };
     let mut line =
@@ -289,7 +319,7 @@ fn exchange(path: &Path, request: &StatusRequest, patience: Duration) -> Result<
             }
             ErrorKind::PermissionDenied => (
                 format!("the node does not answer this user ({error})"),
-                "run the command as the user that runs the node",
+                "run the command as the user that runs the node, or let this user in by [status]",
             ),
             _ => (format!("the node does not answer ({error})"), "start it with `skyhaul run`"),
         };
@@ -329,7 +359,7 @@ mod tests {
         NodeStatus { station: Some(station), ..NodeStatus::default() }
     }
 
-    fn reply(request: StatusRequest) -> StatusReply {
+    fn reply(_: u32, request: StatusRequest) -> StatusReply {
         match request {
             StatusRequest::Status => StatusReply::Status(Box::new(station())),
             StatusRequest::RemovePath { name } => {
@@ -343,7 +373,7 @@ mod tests {
     fn orders_are_carried_and_their_outcome_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("status.sock");
-        let _server = StatusServer::start(&path, reply).unwrap();
+        let _server = StatusServer::start(&path, SocketAccess::default(), reply).unwrap();
         let gone = order(&path, &StatusRequest::RemovePath { name: "x".to_owned() });
         assert_eq!(gone, Ok("x is gone".to_owned()));
         let refused =
@@ -368,12 +398,12 @@ mod tests {
         // Every thread but one has somebody whose answer is not asked for before all others have
         // theirs.
         let (go, gone) = std::sync::mpsc::sync_channel::<()>(0);
-        let waiting = std::sync::Mutex::new(gone);
-        let server = StatusServer::start(&path, move |request| {
+        let waiting = Mutex::new(gone);
+        let server = StatusServer::start(&path, SocketAccess::default(), move |uid, request| {
             if matches!(request, StatusRequest::RemovePath { .. }) {
                 let _ = waiting.lock().unwrap().recv();
             }
-            reply(request)
+            reply(uid, request)
         });
         let slow: Vec<UnixStream> = (1..AT_A_TIME)
             .map(|_| {
@@ -400,19 +430,27 @@ mod tests {
     fn nobody_but_the_owner_may_ask() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("status.sock");
-        let _server = StatusServer::start(&path, reply).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let server = StatusServer::start(&path, SocketAccess::default(), reply).unwrap();
+        let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(), 0o600);
+        let entry = skyhaul_config::StatusEntry {
+            readers: Some(skyhaul_config::UserNames(vec![skyhaul_config::UserName::Number(7)])),
+            operators: None,
+        };
+        assert!(server.adopt(SocketAccess::of(&entry).unwrap()));
+        assert_eq!(mode(), 0o666);
+        assert!(!server.adopt(SocketAccess::of(&entry).unwrap()));
     }
 
     #[test]
     fn a_running_node_answers_and_a_stopped_one_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("status.sock");
-        let server = StatusServer::start(&path, reply).unwrap();
+        let server = StatusServer::start(&path, SocketAccess::default(), reply).unwrap();
         for _ in 0..3 {
             assert_eq!(ask(&path), Ok(station()));
         }
-        let second = StatusServer::start(&path, reply).unwrap_err();
+        let second = StatusServer::start(&path, SocketAccess::default(), reply).unwrap_err();
         assert!(second.to_string().contains("already running"), "{second}");
         drop(server);
         let gone = ask(&path).unwrap_err();
@@ -425,7 +463,7 @@ mod tests {
         let path = folder.path().join("status.sock");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let _server = StatusServer::start(&path, reply).unwrap();
+        let _server = StatusServer::start(&path, SocketAccess::default(), reply).unwrap();
         assert_eq!(ask(&path), Ok(station()));
     }
 }

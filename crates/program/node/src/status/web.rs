@@ -11,11 +11,14 @@ pub struct WebStatus {
     pub connections: u32,
     /// Pages that are open now, and other programs that follow the node.
     pub streams: u32,
+    /// People who have logged in.
+    #[serde(default)]
+    pub sessions: u32,
     /// Requests that were answered with a success.
     pub answered: u64,
     /// Requests that were refused.
     pub refused: u64,
-    /// Requests without a valid token.
+    /// Requests whose caller is not known, or may not do so.
     pub unauthorized: u64,
     /// Connections that were closed at once, because there were too many.
     pub refused_connections: u64,

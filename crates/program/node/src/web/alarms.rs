@@ -1,6 +1,7 @@
 //! The alarms that stand.
 
-use super::words::{named, segment, word};
+use super::orders::alarm_id;
+use super::words::named;
 use crate::status::NodeStatus;
 use serde_json::Value;
 use skyhaul_events::AlarmStatus;
@@ -29,6 +30,5 @@ pub(super) fn unexplained(status: &NodeStatus) -> usize {
 
 /// An alarm.
 pub(super) fn alarm(alarm: &AlarmStatus) -> Value {
-    let id = segment(&format!("{}.{}", word(&alarm.kind), alarm.subject));
-    named(&id, alarm)
+    named(&alarm_id(alarm.kind, &alarm.subject), alarm)
 }

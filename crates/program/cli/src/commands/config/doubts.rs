@@ -2,13 +2,13 @@
 //! created, a fingerprint that is an example's.
 
 use rustix::fs::{Access, access};
-use skyhaul_config::{NodeConfig, PeerEntry};
+use skyhaul_config::{NodeConfig, PeerEntry, StatusEntry};
 use skyhaul_quic::{Fingerprint, Identity};
 use std::path::Path;
 
 /// What would keep the node from working, each as a sentence and what to do.
 pub fn doubts(config: &NodeConfig) -> Vec<String> {
-    let NodeConfig { node, station, centre, blocks, serve, web, notices } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web, status, notices } = config;
     let far = station.iter().flat_map(|station| &station.destinations).map(|far| &far.peer);
     let (mut peers, mut folders) = (Vec::new(), Vec::new());
     if let Some(centre) = centre {
@@ -32,13 +32,16 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
     let peers = peers.filter_map(|(name, key)| peer(&name, &key, own.as_ref().ok()));
     let folders = [("the state folder", &*node.state)].into_iter().chain(folders);
     let folders = folders.filter_map(|(what, path)| folder(what, path));
-    let users = blocks.iter().flat_map(skyhaul_node::unknown_users);
-    let users = users.map(|user| {
+    let users = skyhaul_node::unknown_users(config).into_iter().map(|(user, table)| {
         format!(
-            "there is no user `{user}` on this host; help: correct `user` in [[blocks.allow]], or \
-            add the user"
+            "there is no user `{user}` on this host; help: correct `user` in {table}, or add the \
+            user"
         )
     });
+    let socket = (status != &StatusEntry::default()).then(|| node.status_socket());
+    let socket = socket.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let socket = socket.and_then(|dir| folder("the folder of the status socket", &dir));
+    let users = users.chain(socket);
     let served = serve.iter().flat_map(|serve| {
         let tls = serve.tls().map(|pair| [pair.certificate, pair.key]);
         tls.into_iter().flatten().chain(&serve.accounts)
@@ -50,7 +53,7 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
     });
     let shown = web.iter().flat_map(|web| {
         let tls = web.tls().map(|pair| [pair.certificate, pair.key]);
-        tls.into_iter().flatten().chain(&web.accounts)
+        tls.into_iter().flatten().chain(&web.users)
     });
     let shown = shown.filter(|file| std::fs::File::open(file).is_err());
     let shown = shown.map(|file| {

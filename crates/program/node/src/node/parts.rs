@@ -1,0 +1,166 @@
+//! The parts of a node as those who ask and order see them: over the status socket, and over the
+//! page.
+
+use crate::alarms::Alarms;
+use crate::audit::AuditLog;
+use crate::blocks::BlockService;
+use crate::centre::{self, CentreShared};
+use crate::fault::Fault;
+use crate::host_users::HostUsers;
+use crate::journal::EventSink;
+use crate::looks::Looks;
+use crate::serve::ServeService;
+use crate::station::{self, StationShared};
+use crate::status::{NodeStatus, SocketAccess, StatusReply, StatusRequest, StatusServer};
+use skyhaul_events::{AlarmKey, AuditMeans, AuditWho};
+use std::sync::Arc;
+
+/// Answers on the status socket.
+pub fn answer(
+    node: &skyhaul_config::Node,
+    access: SocketAccess,
+    looks: Arc<Looks>,
+    parts: Arc<Parts>,
+) -> Result<StatusServer, Fault> {
+    StatusServer::start(&node.status_socket(), access, move |uid, request| {
+        let is_order = request.is_order();
+        let reply = match request {
+            StatusRequest::Status => StatusReply::Status(Box::new(looks.fresh().status.clone())),
+            request => {
+                let who = || AuditWho::new(AuditMeans::Socket, HostUsers::read().shown(uid), "");
+                parts.carry_out(who, request)
+            }
+        };
+        if is_order {
+            looks.expire();
+        }
+        reply
+    })
+}
+
+/// What the status socket and the page answer from.
+pub struct Parts {
+    pub blocks: Option<Arc<BlockService>>,
+    pub serve: Option<Arc<ServeService>>,
+    pub station: Option<Arc<StationShared>>,
+    pub centre: Option<Arc<CentreShared>>,
+    pub events: EventSink,
+    pub audit: Arc<AuditLog>,
+}
+
+impl Parts {
+    /// The status now. It takes locks of the data threads: the thread of looks alone calls it.
+    pub fn status(&self) -> NodeStatus {
+        NodeStatus {
+            station: self.station.as_ref().map(|shared| shared.status()),
+            centre: self.centre.as_ref().map(|shared| shared.status()),
+            blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
+            serve: self.serve.as_ref().map(|serve| serve.status()),
+            web: None,
+        }
+    }
+
+    /// The alarms of what sends, then of what receives.
+    pub fn alarms(&self) -> impl Iterator<Item = &Alarms> {
+        let station = self.station.as_ref().map(|shared| &*shared.alarms);
+        station.into_iter().chain(self.centre.as_ref().map(|shared| &*shared.alarms))
+    }
+
+    fn events(&self, since: u64, limit: usize) -> StatusReply {
+        match self.events.page(since, limit) {
+            Ok(page) => StatusReply::Events(Box::new(page)),
+            Err(error) => {
+                let what = format!("the event log cannot be read ({error})");
+                let help = "check the disk of the state folder";
+                StatusReply::Answer(Err(Fault::environment(what, "the state folder", help)).into())
+            }
+        }
+    }
+
+    /// Answers a request; an order is written down before it is carried out, and its outcome after.
+    pub fn carry_out(&self, who: impl FnOnce() -> AuditWho, request: StatusRequest) -> StatusReply {
+        let Some(words) = request.order() else { return self.reply(request) };
+        let order = serde_json::to_value(&request).unwrap_or_default();
+        match self.audit.order(who(), words, order) {
+            Ok(written) => {
+                let reply = self.reply(request);
+                self.audit.outcome(written, &reply);
+                reply
+            }
+            Err(fault) => StatusReply::Answer(Err(fault).into()),
+        }
+    }
+
+    fn acknowledge(&self, alarm: &AlarmKey, by: &str, note: &str) -> Result<String, Fault> {
+        let mut refused = None;
+        let mut any = false;
+        for alarms in self.alarms() {
+            match alarms.acknowledge(alarm, by.to_owned(), note.to_owned()) {
+                Ok(()) => any = true,
+                Err(error) => refused = Some(error),
+            }
+        }
+        match refused.filter(|_| !any) {
+            None => Ok(format!("{} {}: acknowledged by {by}", alarm.kind, alarm.subject)),
+            Some(error) => {
+                let help = "see `skyhaul alarms list`";
+                Err(Fault::configuration(error.to_string(), "the status socket", help))
+            }
+        }
+    }
+
+    fn reply(&self, request: StatusRequest) -> StatusReply {
+        let refused = |what: &str, help: &str| {
+            StatusReply::Answer(Err(Fault::configuration(what, "the status socket", help)).into())
+        };
+        match request {
+            StatusRequest::Events { since, limit } => self.events(since, limit),
+            StatusRequest::Status => StatusReply::Status(Box::new(self.status())),
+            StatusRequest::Alarms => {
+                StatusReply::Alarms(self.alarms().flat_map(|alarms| alarms.status()).collect())
+            }
+            StatusRequest::AcknowledgeAlarm { alarm, by, note } => {
+                StatusReply::Answer(self.acknowledge(&alarm, &by, &note).into())
+            }
+            StatusRequest::Gaps
+            | StatusRequest::AskGaps(_)
+            | StatusRequest::Deliveries(_)
+            | StatusRequest::Delivery { .. }
+            | StatusRequest::OrderDelivery { .. }
+            | StatusRequest::Outlets
+            | StatusRequest::TryOutlet { .. }
+            | StatusRequest::KeepTrial { .. }
+            | StatusRequest::Backfill(_)
+            | StatusRequest::Items { .. }
+            | StatusRequest::Archive { .. }
+            | StatusRequest::Reprocess { .. } => match &self.centre {
+                Some(shared) => centre::answer(shared, request),
+                None => refused(
+                    "a node that receives nothing has no gaps, products or deliveries",
+                    "ask the node that the contacts go to",
+                ),
+            },
+            StatusRequest::AddPath { .. } | StatusRequest::RemovePath { .. } => {
+                match &self.station {
+                    Some(shared) => station::obey(shared, request),
+                    None => refused(
+                        "a node without a destination makes no paths",
+                        "send the command to the node that connects to this one",
+                    ),
+                }
+            }
+            StatusRequest::HintPath { ref name, hint } => match (&self.station, &self.centre) {
+                // A path of the configuration comes first; `NAME/0` is always one of a peer.
+                (Some(shared), Some(_)) if station::has_path(shared, name) => {
+                    station::obey(shared, request)
+                }
+                (_, Some(shared)) => centre::hint(shared, name.clone(), hint),
+                (Some(shared), None) => station::obey(shared, request),
+                (None, None) => refused(
+                    "a node that neither sends nor receives has no paths",
+                    "send the command to another node",
+                ),
+            },
+        }
+    }
+}
