@@ -18,6 +18,7 @@ mod offload;
 mod one_way;
 mod page;
 mod pairing;
+mod passes;
 mod probe;
 mod products;
 mod repair;
@@ -47,6 +48,7 @@ pub use offload::offload_packets;
 pub use one_way::one_way;
 pub use page::page;
 pub use pairing::{address_book, pairing};
+pub use passes::pass_plan;
 pub use probe::{probe, tcp_sockets};
 pub use products::{
     common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table,
@@ -84,6 +86,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "contact_plan", body: contact_plan, rounds: 20_000 },
+    Target { name: "pass_plan", body: pass_plan, rounds: 5_000 },
     Target { name: "description", body: description, rounds: 500 },
     Target { name: "event_lines", body: event_lines, rounds: 50_000 },
     Target { name: "feed_lines", body: feed_lines, rounds: 50_000 },

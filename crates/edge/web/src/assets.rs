@@ -39,6 +39,7 @@ page_files! {
     "contacts.js" SCRIPT,
     "lists.js" SCRIPT,
     "measures.js" SCRIPT,
+    "passes.js" SCRIPT,
 }
 
 impl PageFile {

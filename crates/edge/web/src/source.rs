@@ -50,6 +50,8 @@ pub enum WebList {
     Channels,
     /// Contacts, newest first.
     Contacts,
+    /// Planned passes of a day behind and ahead.
+    Passes,
     /// Paths of all sessions.
     Paths,
     /// What waits: spool, store, destinations, folders, mirrors, streams.
@@ -70,10 +72,11 @@ pub enum WebList {
 
 impl WebList {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Stations,
         Self::Channels,
         Self::Contacts,
+        Self::Passes,
         Self::Paths,
         Self::Queues,
         Self::Gaps,
@@ -90,6 +93,7 @@ impl WebList {
             Self::Stations => "stations",
             Self::Channels => "channels",
             Self::Contacts => "contacts",
+            Self::Passes => "passes",
             Self::Paths => "paths",
             Self::Queues => "queues",
             Self::Gaps => "gaps",
@@ -110,6 +114,7 @@ impl WebList {
     pub const fn filters(self) -> &'static [&'static str] {
         match self {
             Self::Contacts => &["station", "mission", "state"],
+            Self::Passes => &["station", "mission", "state"],
             Self::Gaps => &["station", "mission", "contact", "state"],
             Self::Products => &["mission", "station", "contact", "state"],
             Self::Deliveries => &["destination", "subscription", "state", "product"],

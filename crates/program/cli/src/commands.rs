@@ -31,6 +31,7 @@ mod one_way;
 mod output;
 mod packets;
 mod pair;
+mod passes;
 mod password;
 mod path;
 mod pdr;
@@ -125,6 +126,8 @@ pub enum Command {
     ///
     /// Both ends then have each other's key and name in their address books.
     Pair(pair::Pair),
+    /// Shows planned passes at a running node, and what came of them.
+    Passes(passes::Passes),
     /// Lists and changes the paths of a running node.
     #[command(subcommand)]
     Path(path::PathCommand),
@@ -233,6 +236,7 @@ pub fn run(command: Command, program: clap::Command, out: &mut dyn Write) -> Res
         Command::Node(command) => node::run(&command, out),
         Command::Packets(command) => packets::run(&command, out),
         Command::Pair(command) => pair::run(&command, out),
+        Command::Passes(command) => passes::run(&command, out),
         Command::Path(command) => path::run(command, out),
         Command::Pdr(command) => pdr::run(&command, out),
         Command::OneWay(command) => one_way::run(command, out),

@@ -50,7 +50,7 @@ pub const GROUPS: [TaskGroup; 10] = [
     TaskGroup { task: "Run a node", commands: &["run", "keygen", "config", "serve", "web"] },
     TaskGroup {
         task: "Look at a node",
-        commands: &["status", "alarms", "events", "audit", "gaps", "path", "report"],
+        commands: &["status", "alarms", "events", "audit", "gaps", "passes", "path", "report"],
     },
     TaskGroup { task: "Keep products", commands: &["catalogue", "archive", "reprocess"] },
     TaskGroup {

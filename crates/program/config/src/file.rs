@@ -17,6 +17,7 @@ use crate::outlets::{ProductOutlets, Written};
 use crate::packets::Live;
 use crate::path::{FeedRowEntry, LinePath, Outage};
 use crate::peer::PeerEntry;
+use crate::plan::{PLANS_MAX, PlanEntry};
 use crate::product_terms::{AnswerEntry, FileTypesEntry, RetryEntry};
 use crate::products::{ProductEntry, Products};
 use crate::refill::Refill;
@@ -98,6 +99,8 @@ pub(super) struct NodeFile {
     exec: Vec<ExecEntry>,
     #[serde(default)]
     mail: Vec<MailEntry>,
+    #[serde(default)]
+    plan: Vec<PlanEntry>,
 }
 
 /// Every table, in the order of the documentation.
@@ -143,6 +146,7 @@ pub(super) const TABLES: &[ConfigTable] = &[
     WebhookEntry::TABLE,
     ExecEntry::TABLE,
     MailEntry::TABLE,
+    PlanEntry::TABLE,
 ];
 
 /// The keys before the first table.
@@ -218,6 +222,11 @@ impl NodeFile {
         };
         notices.check(config)?;
         notices.resolve(base);
+        let mut plans = core::mem::take(&mut self.plan);
+        if plans.len() > PLANS_MAX {
+            return Err(ConfigError::many(config, "[[plan]]", plans.len(), PLANS_MAX));
+        }
+        plans.iter_mut().for_each(|plan| crate::from_base(base, &mut plan.file));
         let (node, status) = (self.node.clone(), self.status.clone());
         // A forward that names no node goes to the first destination.
         let is_sent = |forward: &ForwardEntry| match forward.node() {
@@ -234,7 +243,7 @@ impl NodeFile {
         let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
         let mut config_of =
-            NodeConfig { node, station, centre, blocks, serve, web, status, notices };
+            NodeConfig { node, station, centre, blocks, serve, web, status, notices, plans };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
             station.resolve(base);

@@ -50,6 +50,7 @@ mod path;
 mod peer;
 mod peer_address;
 mod peer_key;
+mod plan;
 mod product_terms;
 mod products;
 mod refill;
@@ -93,6 +94,7 @@ pub use path::{FeedRowEntry, FeedRows, LinePath, Outage, Outages, Transport};
 pub use peer::{PeerEntry, PeerNames};
 pub use peer_address::PeerAddresses;
 pub use peer_key::{PeerKey, PeerKeys};
+pub use plan::PlanEntry;
 pub use product_terms::{
     AnswerEntry, FileTypesEntry, ItemFilter, MissingName, OrderName, OutletFolder, RecordForm,
     RetryEntry, VersionsName,
@@ -133,6 +135,8 @@ pub struct NodeConfig {
     pub status: StatusEntry,
     /// Who is told of events outside this machine.
     pub notices: NoticesConfig,
+    /// Planned passes.
+    pub plans: Vec<PlanEntry>,
 }
 
 /// Reads a configuration file.

@@ -72,6 +72,8 @@ kinds! {
     PathDown "path.down" Minor "A path has ended.";
     PathStalled "path.stalled" Minor "A path does not answer.";
     PathBack "path.back" Info "A path answers again.";
+    PassDue "pass.due" Info "A planned pass begins.";
+    PassMissed "pass.missed" Major "A planned pass is over, and no frame of it came.";
     ContactOpened "contact.opened" Info "The first frame of a contact came.";
     ContactClosed "contact.closed" Info "The last frame of a contact came.";
     ContactDone "contact.done" Info "The products of a contact are written.";

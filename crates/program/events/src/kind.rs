@@ -239,6 +239,18 @@ kinds! {
         "",
         "At the present rate a contact misses its deadline.",
         "Look at the line: `skyhaul why`.";
+    PassNoLock "pass-no-lock" Major NOW
+        "has no lock",
+        "A planned pass has begun, and no frame comes.",
+        "Look at the antenna, the receiver and its line to the node.";
+    PassMissed "pass-missed" Major NOW
+        "was missed",
+        "A planned pass is over, and no frame of it came. It stands for an hour.",
+        "Ask for the data by another pass or station; correct the plan if it was none.";
+    PassPlanUnread "pass-plan-unread" Minor LASTING
+        "cannot be used",
+        "The file of planned passes is not there, or wrong.",
+        "Correct the file.";
     MirrorFailed "mirror-failed" Major LASTING
         "",
         "A mirror is not up to date.",

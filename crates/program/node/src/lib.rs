@@ -20,6 +20,7 @@ mod looks;
 pub mod node;
 mod notices;
 mod orders;
+mod passes;
 pub mod rdr;
 mod serve;
 mod services;
@@ -27,6 +28,7 @@ mod sessions;
 mod shutdown;
 pub mod station;
 pub mod status;
+mod watched_file;
 mod web;
 
 pub use blocks::unknown_users;

@@ -13,6 +13,7 @@ use crate::guests::ProgramBlocks;
 use crate::journal::{EventLog, EventNote};
 use crate::looks::{HeartBeat, LookTaker, Looks};
 use crate::notices::{self, NoticePlace, Notices};
+use crate::passes::PassWatch;
 use crate::serve::{ServeService, ServedNode};
 use crate::services;
 use crate::station::{NodePlace, Station};
@@ -134,6 +135,7 @@ struct Node {
     looks: Arc<Looks>,
     server: StatusServer,
     audit: Arc<AuditLog>,
+    passes: Option<Arc<PassWatch>>,
     /// Those who are told of events.
     tellers: Option<Notices>,
     notices: NoticesConfig,
@@ -172,6 +174,8 @@ impl Node {
             .clone()
             .map(|alarms| Notices::start(tellers, &NoticePlace { events: events.clone(), alarms }));
         let tellers = tellers.transpose()?;
+        let passes = alarms.clone().map(|alarms| PassWatch::start(&config.plans, alarms));
+        let passes = passes.transpose()?.map(Arc::new);
         let lines = block_lines(station.as_ref(), centre.as_ref(), alarms);
         let blocks = config.blocks.as_ref();
         let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
@@ -184,6 +188,7 @@ impl Node {
             centre: centre.as_ref().map(Centre::shared).cloned(),
             events: events.clone(),
             audit: audit.clone(),
+            passes: passes.clone(),
         });
         let access = SocketAccess::of(&config.status)?;
         let orders = Arc::new(WebOrders::new(parts.clone(), disk));
@@ -203,6 +208,7 @@ impl Node {
             looks,
             server,
             audit,
+            passes,
             tellers,
             notices,
             log,
@@ -291,8 +297,17 @@ impl Node {
 
     fn adopt(&mut self, new: NodeConfig) -> Result<Adopted, String> {
         let mut all = Adopted::default();
-        let NodeConfig { node: _, station, centre, blocks: entry, serve, web, status, notices } =
-            new;
+        let NodeConfig {
+            node: _,
+            station,
+            centre,
+            blocks: entry,
+            serve,
+            web,
+            status,
+            notices,
+            plans,
+        } = new;
         all.waits.extend(notices::waiting(&self.notices, &notices));
         // All parts are asked before one of them changes.
         crate::blocks::check(entry.as_ref())?;
@@ -317,6 +332,10 @@ impl Node {
         };
         if self.server.adopt(access) {
             all.changes.push("the users of [status] changed".to_owned());
+        }
+        let passes = self.passes.as_ref().map(|passes| passes.adopt(&plans)).transpose();
+        if passes.map_err(|fault| fault.to_string())? == Some(true) {
+            all.changes.push("the plans of passes changed".to_owned());
         }
         let station = station.map(|(plan, part)| part.adopt(plan)).transpose()?;
         let centre = centre.map(|(plan, part)| part.adopt(plan)).transpose()?;

@@ -11,6 +11,7 @@ mod inputs;
 mod knowledge;
 mod measured;
 mod model;
+mod passes;
 mod process;
 mod products;
 mod recent;
@@ -50,6 +51,7 @@ pub use model::{
     LinePath, LineStatus, LiveStatus, PathControl, PathFec, ProductStatus, SpoolStatus,
     StageLatency, StationPeer, StationStatus, StoreStatus,
 };
+pub use passes::PassStatus;
 pub use process::ProcessStatus;
 pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;

@@ -1,10 +1,10 @@
 // @ts-check
 // Contacts: what came, and what each one lacks.
 
-import { lacks, link, spare } from './now.js';
+import { lacks, spare } from './now.js';
 import { lanes, margin } from './plot.js';
 import {
-  because, bytes, card, count, facts, h, seconds, span, state, table, time, wide,
+  because, bytes, card, count, facts, h, link, seconds, span, state, table, time, wide,
 } from './show.js';
 
 const BINS = ['clean', '1 symbol', '2', '3 to 4', '5 to 8', '9 to 12', '13 to 16', 'lost'];

@@ -3,11 +3,11 @@
 
 import { gapTable } from './contacts.js';
 import { live } from './live.js';
-import { alarmTable, link } from './now.js';
+import { alarmTable } from './now.js';
 import { lines } from './plot.js';
 import { mayOrder, session } from './session.js';
 import {
-  because, bytes, card, count, facts, h, span, state, table, time, verdict,
+  because, bytes, card, count, facts, h, link, span, state, table, time, verdict,
 } from './show.js';
 
 export const queues = {

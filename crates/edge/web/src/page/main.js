@@ -8,11 +8,13 @@ import { now } from './now.js';
 import { contact, contacts } from './contacts.js';
 import { alarms, deliveries, gaps, products, queues } from './lists.js';
 import { latency, lines } from './measures.js';
+import { passes } from './passes.js';
 
 // A screen says what it asks for (`lists`), and draws the answers.
 const SCREENS = [
   { name: 'now', title: 'Now', draw: now, lists: () => [] },
   { name: 'contacts', title: 'Contacts', ...contacts },
+  { name: 'passes', title: 'Passes', ...passes },
   { name: 'queues', title: 'Queues', ...queues },
   { name: 'lines', title: 'Lines', ...lines },
   { name: 'products', title: 'Products', ...products },

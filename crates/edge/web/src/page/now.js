@@ -2,11 +2,12 @@
 // Now: whether everything is on its way, and will be there in time.
 
 import { live } from './live.js';
+import { passName, passState, when } from './passes.js';
 import { lines } from './plot.js';
 import { acknowledgeButton, mayOrder } from './session.js';
 import {
-  bar, because, bytes, card, count, facts, h, percent, rate, seconds, span, state, table, time,
-  verdict, wide,
+  bar, because, bytes, card, count, facts, h, link, percent, rate, seconds, span, state, table,
+  time, verdict, wide,
 } from './show.js';
 
 export function now(look) {
@@ -15,6 +16,7 @@ export function now(look) {
     h('div', { class: 'cards' },
       look.alarms.length > 0 ? alarms(look) : null,
       wide('Contacts', underWay(look)),
+      look.passes.length > 0 ? wide('Passes', nextPasses(look)) : null,
       look.node.sends ? card('Inputs', inputs(look)) : null,
       look.node.sends ? card('Lines', destinations(look)) : null,
       look.node.receives ? card('Connected nodes', stations(look)) : null,
@@ -71,14 +73,20 @@ function underWay(look) {
     'No contact since the node started.');
 }
 
+function nextPasses(look) {
+  const columns = [
+    ['Pass', 'text', (row) => passName(row)],
+    ['State', 'plain', (row) => passState(row)],
+    ['When', 'plain', (row) => when(row, look.at)],
+    ['Station', 'plain', (row) => row.station || 'any'],
+    ['Start UTC', 'plain', (row) => time(row.start, look.at)],
+  ];
+  return table('Under way, and next', columns, look.passes, 'No pass is planned.');
+}
+
 function order(contacts) {
   const isUnderWay = (row) => row.state === 'open' || row.state === 'closed';
   return [...contacts.filter(isUnderWay), ...contacts.filter((row) => !isUnderWay(row))];
-}
-
-/** A link to a contact. */
-export function link(id) {
-  return h('a', { href: `#contact/${encodeURIComponent(id)}` }, id);
 }
 
 /** What a contact lacks, in words. */

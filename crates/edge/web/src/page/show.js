@@ -160,6 +160,11 @@ export function state(word, grave = level(word)) {
   return h('span', { class: `state ${grave}` }, `${SHAPES[grave]} ${word || '–'}`);
 }
 
+/** A link to a contact. */
+export function link(id) {
+  return h('a', { href: `#contact/${encodeURIComponent(id)}` }, id);
+}
+
 /** A state with the reason for it. */
 export function because(word, reason) {
   return [state(word), reason ? h('span', { class: 'why' }, reason) : ''];

@@ -65,6 +65,7 @@ impl Status {
         }
         status.station.iter().try_for_each(|station| write_station(station, out))?;
         status.centre.iter().try_for_each(|centre| write_centre(centre, out))?;
+        super::passes::write_next(&status.passes, out)?;
         status.blocks.iter().try_for_each(|blocks| write_programs(blocks, out))?;
         status.serve.iter().try_for_each(|serve| write_serve(serve, out))?;
         status.web.iter().try_for_each(|web| write_web(web, out))

@@ -48,6 +48,7 @@ mod package;
 mod packets;
 mod page;
 mod pair;
+mod passes;
 mod pauses;
 mod pdr;
 mod perf;

@@ -161,6 +161,7 @@ fn a_browser_shows_each_screen_says_when_it_is_stale_and_asks_no_other_host() {
     for (screen, parts) in [
         ("contacts", vec![&*id, "Newest first", "Last bit to product"]),
         (&*screen_of, vec!["Reception", "SHA-256", "Margin", &product]),
+        ("passes", vec!["A day behind and ahead", "No pass is planned"]),
         ("queues", vec!["What waits", "store"]),
         ("lines", vec!["Rates of all lines"]),
         ("products", vec![&*product, "suomi-npp"]),

@@ -9,6 +9,7 @@ use crate::fault::Fault;
 use crate::host_users::HostUsers;
 use crate::journal::EventSink;
 use crate::looks::Looks;
+use crate::passes::PassWatch;
 use crate::serve::ServeService;
 use crate::station::{self, StationShared};
 use crate::status::{NodeStatus, SocketAccess, StatusReply, StatusRequest, StatusServer};
@@ -46,18 +47,22 @@ pub struct Parts {
     pub centre: Option<Arc<CentreShared>>,
     pub events: EventSink,
     pub audit: Arc<AuditLog>,
+    pub passes: Option<Arc<PassWatch>>,
 }
 
 impl Parts {
     /// The status now. It takes locks of the data threads: the thread of looks alone calls it.
     pub fn status(&self) -> NodeStatus {
-        NodeStatus {
+        let mut status = NodeStatus {
             station: self.station.as_ref().map(|shared| shared.status()),
             centre: self.centre.as_ref().map(|shared| shared.status()),
             blocks: self.blocks.as_ref().map(|blocks| blocks.status()),
             serve: self.serve.as_ref().map(|serve| serve.status()),
             web: None,
-        }
+            passes: Vec::new(),
+        };
+        status.passes = self.passes.as_ref().map_or_else(Vec::new, |passes| passes.look(&status));
+        status
     }
 
     /// The alarms of what sends, then of what receives.

@@ -2,6 +2,7 @@
 
 use super::blocks::BlocksStatus;
 use super::model::{CentreStatus, StationStatus};
+use super::passes::PassStatus;
 use super::serve::ServeStatus;
 use super::web::WebStatus;
 use serde::{Deserialize, Serialize};
@@ -24,4 +25,7 @@ pub struct NodeStatus {
     /// What its page does; none without a `[web]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebStatus>,
+    /// Planned passes of a day behind and ahead, in the order of their start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passes: Vec<PassStatus>,
 }

@@ -5,6 +5,7 @@ mod families;
 mod receiving;
 mod sending;
 
+use super::words::word;
 use crate::looks::NodeLook;
 use crate::status::{NodeStatus, ThreadStatus};
 use families::{count, counter, gauge};
@@ -21,9 +22,22 @@ pub(super) fn all(look: &NodeLook) -> Vec<MetricFamily> {
     if let Some(centre) = &status.centre {
         families.extend(receiving::all(centre));
     }
+    families.extend(of_passes(status));
     families.extend(of_paths(status));
     families.extend(of_servers(status));
     families
+}
+
+fn of_passes(status: &NodeStatus) -> Option<MetricFamily> {
+    let mut passes = gauge("passes", "Planned passes of a day behind and ahead, by state.");
+    let mut by_state: BTreeMap<String, u64> = BTreeMap::new();
+    for pass in &status.passes {
+        *by_state.entry(word(&pass.state)).or_default() += 1;
+    }
+    for (state, number) in &by_state {
+        passes.add(&[("state", state)], count(*number));
+    }
+    (!by_state.is_empty()).then_some(passes)
 }
 
 fn of_process(look: &NodeLook) -> Vec<MetricFamily> {

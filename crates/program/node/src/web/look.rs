@@ -41,6 +41,7 @@ impl WebSource for ShownLook {
             WebList::Stations => rows::stations(look, visit),
             WebList::Channels => rows::channels(look, visit),
             WebList::Contacts => contacts::all(look, visit),
+            WebList::Passes => rows::passes(look, visit),
             WebList::Paths => rows::paths(look, visit),
             WebList::Queues => rows::queues(look, visit),
             WebList::Gaps => rows::gaps(look, visit),

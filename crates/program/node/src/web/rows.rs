@@ -4,8 +4,8 @@ use super::alarms::{alarm, standing};
 use super::words::{named, segment, word};
 use crate::looks::NodeLook;
 use crate::status::{
-    ChannelStatus, DestinationStatus, FolderStatus, LinePath, MirrorStatus, ProductStatus,
-    StationStatus, StreamStatus,
+    ChannelStatus, DestinationStatus, FolderStatus, LinePath, MirrorStatus, PassStatus,
+    ProductStatus, StationStatus, StreamStatus,
 };
 use core::ops::ControlFlow;
 use serde_json::{Value, json};
@@ -23,6 +23,22 @@ pub(super) fn stations(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow
         })?;
     }
     ControlFlow::Continue(())
+}
+
+/// A planned pass.
+pub(super) fn pass(pass: &PassStatus) -> Value {
+    named(&pass_id(pass), pass)
+}
+
+fn pass_id(pass: &PassStatus) -> String {
+    let words = [Some(&pass.start), pass.name.as_ref(), pass.mission.as_ref()];
+    let words = words.into_iter().chain([pass.station.as_ref(), pass.channel.as_ref()]);
+    segment(&words.flatten().map(String::as_str).collect::<Vec<_>>().join("-"))
+}
+
+/// Planned passes, in the order of their start.
+pub(super) fn passes(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<()> {
+    look.status.passes.iter().try_for_each(|one| visit(&pass_id(one), &|| pass(one)))
 }
 
 /// An input.

@@ -2,14 +2,17 @@
 
 use super::alarms::{alarm, standing, unexplained};
 use super::contacts;
-use super::rows::{channel, destination};
+use super::rows::{channel, destination, pass};
 use super::words::word;
 use crate::looks::NodeLook;
-use crate::status::{ChannelState, LineState, NodeStatus};
+use crate::status::{ChannelState, LineState, NodeStatus, PassStatus};
 use serde_json::{Value, json};
 use skyhaul_dispatch::DeliveryState;
 use skyhaul_events::{AlarmStatus, Severity};
+use skyhaul_passes::PassState;
 
+/// Passes of the first screen.
+const PASSES_SHOWN: usize = 8;
 /// Rows of each kind: 64 pages get this each second.
 const SHOWN_MAX: usize = 200;
 
@@ -46,12 +49,21 @@ pub(super) fn of(look: &NodeLook) -> Value {
         "destinations": destinations.collect::<Vec<_>>(),
         "stations": peers.collect::<Vec<_>>(),
         "contacts": contacts,
+        "passes": next_passes(status),
         "spool": station.map(|part| &part.spool),
         "store": centre.map(|part| &part.store),
         "gaps": centre.map(|part| &part.products.gaps),
         "deliveries": centre.map(|_| deliveries(status)),
         "history": look.history.last().map(|row| &**row),
     })
+}
+
+/// Passes that go on, and those that are next.
+fn next_passes(status: &NodeStatus) -> Vec<Value> {
+    let is_over = |pass: &&PassStatus| {
+        matches!(pass.state, PassState::Came | PassState::Missed | PassState::Unknown)
+    };
+    status.passes.iter().filter(|pass| !is_over(pass)).take(PASSES_SHOWN).map(pass).collect()
 }
 
 /// Deliveries by what an operator asks first.

@@ -1,13 +1,11 @@
 //! Reads the lines of a feed from a socket, a file or a command, without waiting for any of them.
 
-use rustix::fs::OFlags;
+use crate::watched_file::{FileVersion, open_file};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use skyhaul_hints::{FeedSource, LINE_MAX, PathFeed};
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Instant, Utc};
-use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -35,13 +33,6 @@ enum Open {
     Command(Box<RunningCommand>),
     /// A file as it was read last.
     File(FileVersion),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileVersion {
-    inode: u64,
-    size: u64,
-    changed: (i64, i64),
 }
 
 /// A command that runs; dropping it ends it with all that it started.
@@ -161,11 +152,7 @@ impl FeedReader {
     /// The last line of a file that changed.
     fn read_file(&mut self, now: Instant, path: &Path, feed: &mut PathFeed) -> io::Result<()> {
         let metadata = std::fs::metadata(path)?;
-        let version = FileVersion {
-            inode: metadata.ino(),
-            size: metadata.len(),
-            changed: (metadata.mtime(), metadata.mtime_nsec()),
-        };
+        let version = FileVersion::of(&metadata);
         let is_first = match self.open {
             Open::File(seen) if seen == version => return Ok(()),
             Open::File(_) => false,
@@ -186,19 +173,6 @@ impl FeedReader {
         feed.line(now, last_line(&bytes));
         Ok(())
     }
-}
-
-/// Opens a regular file. A pipe would wait for its other end.
-///
-/// # Errors
-/// It cannot be opened, or is none.
-pub(super) fn open_file(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::other("it is not a regular file"))
 }
 
 /// The last whole line, or all where no line has an end.

@@ -2,33 +2,14 @@
 
 use super::board::KnownPlan;
 use crate::status::{PlanStatus, seconds};
-use skyhaul_hints::{ContactPlan, PLAN_BYTES_MAX, PlanError};
+use crate::watched_file::WatchedFile;
+use skyhaul_hints::{ContactPlan, PLAN_BYTES_MAX};
 use skyhaul_units::Utc;
-use std::fs::{File, Metadata};
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// The file of a plan, and what was read of it last.
 #[derive(Debug)]
-pub struct PlanFile {
-    file: PathBuf,
-    plan: Option<ContactPlan>,
-    /// The file as it was looked at last.
-    seen: Option<Version>,
-    /// The file as it was read last, with or without success.
-    read: Option<Version>,
-    /// Why the file as it is now is not in force.
-    fault: Option<String>,
-}
-
-/// What tells one content of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Version {
-    inode: u64,
-    size: u64,
-    changed: (i64, i64),
-}
+pub struct PlanFile(WatchedFile<ContactPlan>);
 
 /// Windows that the session is told of ahead: two days of a low orbit over one station.
 const AHEAD_MAX: usize = 24;
@@ -36,72 +17,36 @@ const AHEAD_MAX: usize = 24;
 impl PlanFile {
     /// A file that was not read yet.
     pub const fn new(file: PathBuf) -> Self {
-        Self { file, plan: None, seen: None, read: None, fault: None }
+        let parse = |bytes: &[u8]| ContactPlan::parse(bytes).map_err(|error| error.to_string());
+        Self(WatchedFile::new(file, PLAN_BYTES_MAX, parse))
     }
 
-    /// Looks at the file, and reads it if it changed and is at rest since the last look. Returns
-    /// whether another plan is in force.
+    /// Looks at the file. Returns whether another plan is in force.
     pub fn look(&mut self) -> bool {
-        let version = match std::fs::metadata(&self.file) {
-            Ok(metadata) => Version::of(&metadata),
-            Err(error) => {
-                (self.seen, self.read) = (None, None);
-                self.fault = Some(format!("{}: cannot be read ({error})", self.file.display()));
-                return false;
-            }
-        };
-        // A program may be writing it; the first look has nothing to lose.
-        let is_at_rest = self.plan.is_none() || self.seen == Some(version);
-        self.seen = Some(version);
-        if self.read == Some(version) || !is_at_rest {
-            return false;
-        }
-        self.read = Some(version);
-        let file = self.file.display();
-        let read = self.read_file().map_err(|error| format!("{file}: cannot be read ({error})"));
-        let plan = read.and_then(|bytes| {
-            ContactPlan::parse(&bytes)
-                .map_err(|PlanError { place, what }| format!("{file}, {place}: {what}"))
-        });
-        match plan {
-            Ok(plan) => {
-                self.fault = None;
-                let differs = self.plan.as_ref() != Some(&plan);
-                self.plan = Some(plan);
-                differs
-            }
-            Err(fault) => {
-                self.fault = Some(fault);
-                false
-            }
-        }
+        self.0.look()
     }
 
-    fn read_file(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let most = PLAN_BYTES_MAX as u64 + 1;
-        super::feed_reader::open_file(&self.file)
-            .and_then(|file: File| file.take(most).read_to_end(&mut bytes))?;
-        Ok(bytes)
+    fn plan(&self) -> Option<&ContactPlan> {
+        self.0.content()
     }
 
     /// Windows of the plan in force.
     pub fn count(&self) -> usize {
-        self.plan.as_ref().map_or(0, |plan| plan.windows().len())
+        self.plan().map_or(0, |plan| plan.windows().len())
     }
 
     /// What is wrong, a sentence: with the file as it is now, or because the plan is over.
     pub fn fault(&self, now: Utc) -> Option<String> {
-        let stays = match &self.plan {
+        let stays = match self.plan() {
             Some(_) => "the plan that was read before stays in force",
             None => "the path is used as if it had no plan",
         };
-        if let Some(fault) = &self.fault {
+        if let Some(fault) = self.0.fault() {
             return Some(format!("{fault}; {stays}"));
         }
-        let over = self.plan.as_ref().filter(|plan| plan.ahead(now).is_empty())?;
+        let over = self.plan().filter(|plan| plan.ahead(now).is_empty())?;
         let end = over.last_end(now).map(seconds).unwrap_or_default();
-        let file = self.file.display();
+        let file = self.0.path().display();
         Some(format!(
             "{file}: its last window ended at {end}; the path is used as if it had no plan: write \
             the next windows"
@@ -110,30 +55,20 @@ impl PlanFile {
 
     /// What it says from `now` on.
     pub fn known(&self, now: Utc) -> KnownPlan {
-        let ahead = self.plan.as_ref().map_or(&[][..], |plan| plan.ahead(now));
+        let ahead = self.plan().map_or(&[][..], |plan| plan.ahead(now));
         let next = ahead.first();
-        let last_end = self.plan.as_ref().and_then(|plan| plan.last_end(now));
+        let last_end = self.plan().and_then(|plan| plan.last_end(now));
         KnownPlan {
             ahead: ahead[..ahead.len().min(AHEAD_MAX)].to_vec(),
             gone_since: last_end.unwrap_or(Utc::from_nanos(0)),
             status: PlanStatus {
-                file: self.file.display().to_string(),
+                file: self.0.path().display().to_string(),
                 windows: self.count() as u64,
                 ahead: ahead.len() as u64,
                 start: next.map(|window| seconds(window.start)),
                 end: next.map(|window| seconds(window.end)),
-                reason: self.fault.clone(),
+                reason: self.0.fault().map(str::to_owned),
             },
-        }
-    }
-}
-
-impl Version {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            inode: metadata.ino(),
-            size: metadata.len(),
-            changed: (metadata.mtime(), metadata.mtime_nsec()),
         }
     }
 }

@@ -1,0 +1,89 @@
+//! Planned passes at a real station: what comes of each, its alarms, and a plan that changes.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+
+use crate::support::patience::until;
+use crate::support::process::run;
+use crate::support::recordings::{DAMAGED, recording};
+use crate::support::site::Site;
+use serde_json::Value;
+use skyhaul_units::{Duration, Utc};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A time so many seconds from now, as plans have it.
+fn at(seconds: i64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let now = Utc::from_nanos(0) + Duration::from_secs(now);
+    let span = Duration::from_secs(seconds.unsigned_abs());
+    let time = if seconds < 0 { now - span } else { now + span };
+    time.to_string()
+}
+
+fn row(from: i64, to: i64, mission: &str) -> String {
+    format!("{},{},{mission},s\n", at(from), at(to))
+}
+
+/// The states of the passes in a status, in their order.
+fn states(status: &Value) -> Vec<&str> {
+    let passes = status["passes"].as_array().map_or(&[][..], Vec::as_slice);
+    passes.iter().filter_map(|pass| pass["state"].as_str()).collect()
+}
+
+/// Asks for the whole status of the station until `probe` returns a value.
+fn whole<T>(site: &Site, probe: impl Fn(&Value) -> Option<T>) -> T {
+    until(
+        || {
+            let answer = run(&["status", "--config", "station.toml", "--json"], site.folder());
+            probe(&serde_json::from_slice(&answer.stdout).ok()?)
+        },
+        || site.shown("station.toml"),
+    )
+}
+
+fn alarms(status: &Value, kind: &str) -> Vec<String> {
+    let alarms = status["station"]["alarms"].as_array().map_or(&[][..], Vec::as_slice);
+    let of_kind = alarms.iter().filter(|alarm| alarm["kind"] == kind);
+    of_kind.map(|alarm| alarm["sentence"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_station_says_which_passes_came_and_which_have_no_lock() {
+    let site = Site::new();
+    let heading = "start,end,mission,station\n";
+    let locked = row(-120, 600, "suomi-npp");
+    let (dark, ahead) = (row(-110, 600, "noaa-21"), row(3_600, 4_200, "noaa-21"));
+    let plan = site.folder().join("passes.csv");
+    std::fs::write(&plan, [heading, &locked, &dark, &ahead].concat()).unwrap();
+    let path = recording(DAMAGED);
+    site.write(&format!(
+        "[[channel]]\nname = \"x\"\ninput = \"file:{}\"\n[[plan]]\nfile = \"passes.csv\"\n",
+        path.display()
+    ));
+    let _station = site.start_to_stay();
+    let wanted = ["under-way", "no-lock", "ahead"];
+    whole(&site, |status| {
+        let is_told = alarms(status, "pass-no-lock").len() == 1;
+        (states(status) == wanted && is_told).then_some(())
+    });
+    let shown = run(&["passes", "--config", "station.toml", "--json"], site.folder());
+    let text = String::from_utf8(shown.stdout).unwrap();
+    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["mission"], text.lines().count()), (&"suomi-npp".into(), 3), "{text}");
+    assert!(first["contacts"][0].as_str().unwrap().starts_with("s-"), "{text}");
+    let shown = run(&["passes", "--config", "station.toml"], site.folder());
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        text.contains("no lock    noaa-21, s\n") && text.contains(", first frame 20"),
+        "{text}"
+    );
+
+    std::fs::write(&plan, format!("{heading}{locked}noon\n")).unwrap();
+    let told = whole(&site, |status| alarms(status, "pass-plan-unread").pop());
+    assert!(told.contains("line 3: it has 1 of 4 columns"), "{told}");
+    assert!(told.contains("stays in force"), "{told}");
+    std::fs::write(&plan, [heading, &locked].concat()).unwrap();
+    whole(&site, |status| {
+        let is_quiet =
+            ["pass-plan-unread", "pass-no-lock"].iter().all(|kind| alarms(status, kind).is_empty());
+        (states(status) == ["under-way"] && is_quiet).then_some(())
+    });
+}
