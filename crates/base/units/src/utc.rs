@@ -74,7 +74,7 @@ impl Utc {
     }
     /// Reads RFC 3339 5.6: `2026-11-22T12:30:00Z`, or with the offset of a zone,
     /// `2026-11-22T13:30:00+01:00`; to the nanosecond at most; a second 60 is the one after it.
-    /// None where it is not such a time of the years 1970 to 2200.
+    /// None where it is not such a time of the years 1700 to 2200.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let (date, time) = text.split_once(['T', 't', ' '])?;
         let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
@@ -140,8 +140,9 @@ const fn days_before(year: u64) -> u64 {
 
 const DAYS_TO_1970: i64 = days_before(1970) as i64;
 const MONTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-/// What the program's clock can count.
-const FIRST_YEAR: u64 = 1970;
+/// Nanoseconds in 64 bits count from 1677 to 2262. No data is as old as that, but who searches may
+/// ask from any year on.
+const FIRST_YEAR: u64 = 1700;
 const LAST_YEAR: u64 = 2200;
 const NANOS_PER_DAY: i64 = 86_400 * 1_000_000_000;
 const NANOS_PER_MINUTE: i64 = 60 * 1_000_000_000;
@@ -218,7 +219,13 @@ mod tests {
         ] {
             assert_eq!(read(same), noon, "{same}");
         }
+        let early = read("1937-01-01T12:00:27.87+01:00");
+        assert_eq!(early.unwrap().to_string(), "1937-01-01T11:00:27.870000Z");
+        assert_eq!(read("1700-03-01T00:00:00Z").unwrap().date(), (1700, 3, 1));
+        assert_eq!(read("1904-02-29T00:00:00Z").unwrap().date(), (1904, 2, 29));
         for wrong in [
+            "1699-12-31T23:59:59Z",
+            "1900-02-29T00:00:00Z",
             "2026-11-22T12:00:00",
             "2026-11-22T12:00:00 00:00",
             "2026-11-22T12:00:00+0100",

@@ -246,6 +246,9 @@ fn searches_find_what_they_say() {
         ("filter=missing>2+AND+skyhaul:station='polar'", 6),
         ("filter-lang=cql2-json&filter={\"op\":\"=\",\"args\":[{\"property\":\"missing\"},3]}", 6),
         ("bbox=-180,-90,180,90", 0),
+        ("bbox=170,-90,0,-170,90,9", 0),
+        ("datetime=1937-01-01T12:00:27.87%2B01:00", 0),
+        ("datetime=1937-01-01T12:00:27Z/..", 29),
         ("limit=1000&fields=id", 29),
     ] {
         let query = query.replace('{', "%7B").replace('}', "%7D").replace('"', "%22");
@@ -270,6 +273,8 @@ fn a_search_that_is_wrong_is_refused_with_a_sentence() {
         ("datetime=yesterday", "`datetime` is a time"),
         ("datetime=../..", "`datetime` is a time"),
         ("bbox=1,2,3", "`bbox` is four or six numbers"),
+        ("bbox=100.0,1.0,105.0,0.0", "the south comes first"),
+        ("bbox=100.0,1.0,5.0,105.0,0.0,6.0", "the south comes first"),
         ("bbox=1,2,3,4&intersects=x", "not both"),
         ("filter=mision='aqua'", "there is no property `mision`"),
         ("filter=mission='aqua'&filter-lang=sql", "`filter-lang` is"),

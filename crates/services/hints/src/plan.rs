@@ -137,7 +137,8 @@ impl Written<'_> {
     fn read(&self, place: Place) -> Result<Placed, PlanError> {
         let refuse = |what: String| PlanError { place: place.to_string(), what };
         let time = |text: &str| {
-            Utc::from_rfc3339(text.trim()).ok_or_else(|| {
+            // Nodes count windows from 1970.
+            Utc::from_rfc3339(text.trim()).filter(|time| time.day() >= 0).ok_or_else(|| {
                 let text: String = text.chars().take(40).collect();
                 refuse(format!("`{text}` is not a time in UTC; write it like 2026-11-22T12:30:00Z"))
             })

@@ -282,10 +282,16 @@ fn check_box(value: &Value) -> Result<(), ServeAnswer> {
             .map(|number| number.as_f64().or_else(|| number.as_str()?.parse().ok()))
             .collect()
     });
-    let is_box = numbers.is_some_and(|numbers| {
+    let is_box = numbers.as_ref().is_some_and(|numbers: &Vec<f64>| {
         matches!(numbers.len(), 4 | 6) && numbers.iter().all(|number| number.is_finite())
     });
-    is_box.then_some(()).ok_or_else(|| bad("`bbox` is four or six numbers"))
+    is_box.then_some(()).ok_or_else(|| bad("`bbox` is four or six numbers"))?;
+    let numbers = numbers.unwrap_or_default();
+    let (south, north) = (numbers.get(1), numbers.get(numbers.len() / 2 + 1));
+    match south > north {
+        true => Err(bad("`bbox` begins north of its end: the south comes first")),
+        false => Ok(()),
+    }
 }
 
 /// Items whose time meets an instant or a span.
