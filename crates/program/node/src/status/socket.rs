@@ -137,10 +137,12 @@ fn answer(
     let _ = stream.set_write_timeout(Some(PATIENCE));
     let Ok(caller) = rustix::net::sockopt::socket_peercred(&stream) else { return };
     let uid = caller.uid.as_raw();
-    let asked = request(&stream).and_then(|request| {
-        let access = access.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        access.check(uid, &request).map(|()| request)
-    });
+    let access = access.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    // Who may not ask at all is not waited for.
+    let known = access.check(uid, &StatusRequest::Status);
+    let asked = known
+        .and_then(|()| request(&stream))
+        .and_then(|request| access.check(uid, &request).map(|()| request));
     let reply = match asked {
         Ok(request) => reply(uid, request),
         Err(fault) => StatusReply::Answer(Err(fault).into()),
