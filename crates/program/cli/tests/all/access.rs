@@ -33,8 +33,8 @@ pub struct Shown {
 const HASH: &str =
     "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
 
-/// Ada, an admin, Kim, an operator, and Vera, a viewer, whose password is `password`; the token `good` of a
-/// viewer, `late`, which has expired, and `metrics`.
+/// Ada, an admin, Kim, an operator, and Vera, a viewer, whose password is `password`; the token
+/// `good` of a viewer, `late`, which has expired, and `metrics`.
 fn users() -> String {
     let mut text = String::new();
     for (name, role) in [("ada", "admin"), ("kim", "operator"), ("vera", "viewer")] {
@@ -134,7 +134,8 @@ impl Shown {
         format!("{origin}cookie: {}\r\n", cookie.split(';').next().unwrap())
     }
 
-    /// The path of the order that acknowledges the alarm about the other node, as soon as it stands.
+    /// The path of the order that acknowledges the alarm about the other node, as soon as it
+    /// stands.
     pub fn ack_path(&self) -> String {
         let look = || {
             let answer = self.get("/api/v1/alarms", "authorization: Bearer good\r\n");

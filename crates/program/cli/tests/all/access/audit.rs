@@ -50,6 +50,8 @@ fn orders_by_page_socket_and_signal_are_in_the_audit_log_and_a_change_of_it_is_n
     assert_eq!((&rows["rows"][3]["id"], &rows["rows"][3]["name"]), (&"1".into(), &"kim".into()));
     assert_eq!(rows["rows"][1]["outcome"], "refused", "{rows:#}");
 
+    let events = printed(&["events", "--config", "n.toml", "--json"], &folder);
+    assert!(events.contains("\"access.granted\"") && events.contains("\"order.done\""));
     let verify = || run(&["audit", "verify", "--config", "n.toml"], &folder);
     // Events are written a moment later.
     let heads = || Some(()).filter(|()| text(&verify().stdout).contains("8 lines, 8 of them"));
