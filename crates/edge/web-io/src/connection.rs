@@ -1,10 +1,11 @@
 //! One connection: TLS, requests one after the other, and the end of it.
 
 use crate::body::{Answering, WebBody, WebContent};
-use crate::desk::{self, OrderGiver};
+use crate::desk::OrderGiver;
 use crate::login;
 use crate::shared::WebShared;
 use crate::stream::LookStream;
+use crate::turns;
 use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::request::Parts;
@@ -125,6 +126,10 @@ impl Client {
                 let answer = self.post(&mut asked, &credential, body).await?;
                 WebReply::Answer(secured_answer(answer))
             }
+            _ if asked.segments() == ["api", "v1", "audit"] => {
+                self.shared.admit(&asked, &credential)?;
+                WebReply::Answer(secured_answer(turns::orders(&self.shared).await?))
+            }
             // A body that nobody wants is dropped with its connection.
             _ => self.look(&asked, &credential)?,
         };
@@ -179,7 +184,7 @@ impl Client {
         asked.body = whole_body(body).await?;
         let order = WebOrder::read(asked)?;
         let giver = OrderGiver { owner: caller.owner, address: self.peer };
-        desk::give(shared, order, giver).await
+        turns::give(shared, order, giver).await
     }
 
     /// Has it kept when tokens were used, once a minute.

@@ -1,18 +1,18 @@
-//! Orders: they go to the node in threads of their own, a few at a time.
+//! What carries orders out, as the page's server sees it.
 
-use crate::shared::WebShared;
 use skyhaul_serve::ServeAnswer;
-use skyhaul_units::{Duration, Utc};
+use skyhaul_units::Utc;
 use skyhaul_web::access::{WebOrder, WebOwner};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
-use tokio::time::timeout;
 
 /// What carries orders out: the node. It may wait for disks.
 pub trait WebDesk: Send + Sync {
     /// Carries an order out, and answers it.
     fn give(&self, order: WebOrder, giver: &OrderGiver) -> ServeAnswer;
+
+    /// The newest orders with their outcomes, as an answer.
+    fn orders(&self) -> ServeAnswer;
 
     /// Notes who came, or who is kept out.
     fn note(&self, news: AccessNews);
@@ -47,27 +47,4 @@ pub enum AccessNews {
         /// Where from.
         address: IpAddr,
     },
-}
-
-/// An order waits so long for those before it.
-const TURN_WITHIN: Duration = Duration::from_secs(10);
-
-/// Has an order carried out.
-pub async fn give(
-    shared: &Arc<WebShared>,
-    order: WebOrder,
-    giver: OrderGiver,
-) -> Result<ServeAnswer, ServeAnswer> {
-    let turn = timeout(TURN_WITHIN.to_std(), shared.orders.clone().acquire_owned()).await;
-    let turn = turn.ok().and_then(Result::ok).ok_or_else(|| {
-        let what = "other orders are being carried out; see whether yours is needed, and try again";
-        ServeAnswer::problem(503, what).header("retry-after", "5")
-    })?;
-    let desk = shared.desk.clone();
-    let given = tokio::task::spawn_blocking(move || {
-        // As long as the order: it goes on when who gave it has gone.
-        let _turn = turn;
-        desk.give(order, &giver)
-    });
-    given.await.map_err(|_| ServeAnswer::problem(500, "the order cannot be carried out"))
 }

@@ -12,6 +12,7 @@ mod login;
 mod server;
 mod shared;
 mod stream;
+mod turns;
 
 pub use desk::{AccessNews, OrderGiver, WebDesk};
 pub use server::{CONNECTIONS_MAX, WebCounters, WebFault, WebFiles, WebServer, WebSetup};

@@ -62,6 +62,10 @@ impl WebDesk for Noted {
         ServeAnswer::empty(204)
     }
 
+    fn orders(&self) -> ServeAnswer {
+        ServeAnswer::empty(204)
+    }
+
     fn note(&self, news: AccessNews) {
         self.news.lock().unwrap().push(news);
     }
@@ -159,6 +163,7 @@ fn with_users_a_token_is_needed_for_all_figures() {
         assert!(status(&server, path, "host: localhost\r\n").contains("200"), "{path}");
     }
     assert!(ask("/api/v1/status", "secret").contains("200"));
+    assert!(ask("/api/v1/audit", "secret").contains("403"), "that is for an admin");
     assert!(ask("/api/v1/status?token=secret", "secret").contains("400"));
     let gone = WebFiles { users: Some(String::new()), ..WebFiles::default() };
     let changes = server.adopt(&gone).unwrap();

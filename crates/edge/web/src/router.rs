@@ -18,7 +18,7 @@ pub enum WebReply {
 }
 
 /// Every path that is answered, beside the files of the page and those of [`ORDER_ROUTES`].
-pub const ROUTES: [&str; 9] = [
+pub const ROUTES: [&str; 10] = [
     "/livez",
     "/readyz",
     "/metrics",
@@ -26,6 +26,7 @@ pub const ROUTES: [&str; 9] = [
     "/api/v1/status",
     "/api/v1/stream",
     "/api/v1/session",
+    "/api/v1/audit",
     "/api/v1/{list}",
     "/api/v1/{list}/{name}",
 ];
@@ -47,6 +48,7 @@ pub fn needed_role(request: &ServeRequest) -> Option<WebRole> {
     match request.segments()[..] {
         ["livez"] | ["api", "v1", "session", ..] => None,
         ["metrics" | "readyz"] => Some(WebRole::Metrics),
+        ["api", "v1", "audit"] => Some(WebRole::Admin),
         ["api", ..] if is_order => Some(WebRole::Operator),
         ["api", ..] | ["openapi.yaml"] => Some(WebRole::Viewer),
         _ => None,

@@ -82,8 +82,8 @@ mod tests {
     use std::path::Path;
 
     const NODE: &str = "[node]\nname = \"n\"\nkey = \"k\"\nstate = \"s\"\nstatus_socket = \
-                        \"/run/n.sock\"\n[[listen]]\nbind = \"127.0.0.1:4700\"\n[status]\noperators \
-                        = [\"ops\", \"1007\"]\nreaders = [\"monitor\"]\n";
+                        \"/run/n.sock\"\n[[listen]]\nbind = \"127.0.0.1:4700\"\n\
+                        [status]\noperators = [\"ops\", \"1007\"]\nreaders = [\"monitor\"]\n";
 
     #[test]
     fn users_are_named_once_and_can_reach_the_socket() {

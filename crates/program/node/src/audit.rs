@@ -26,6 +26,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const AUDIT_FILE: &str = "audit.jsonl";
 /// A million orders. A larger file takes none: it is to be archived.
 const BYTES_MAX: u64 = 1 << 30;
+/// What is shown at a time.
+const NEWEST_BYTES: u64 = 256 << 10;
 /// Outcomes that could not be written: as many as orders that are carried out at a time, which are
 /// fewer.
 const UNWRITTEN_MAX: usize = 64;
@@ -150,6 +152,23 @@ impl AuditLog {
         self.events.note(note.with("audit", head));
     }
 
+    /// The newest lines, oldest first, as many as fit in 256 KiB.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn newest(&self) -> io::Result<Vec<AuditLine>> {
+        let (file, bytes) = {
+            let tail = self.tail();
+            (tail.file.clone(), tail.bytes)
+        };
+        let Some(file) = file else { return Ok(Vec::new()) };
+        let from = bytes.saturating_sub(NEWEST_BYTES);
+        // Read without the lock: what is written of the file does not change.
+        let text = read(&*file, from, bytes)?;
+        let lines = text.split(|byte| *byte == b'\n');
+        Ok(lines.filter_map(|line| AuditLine::from_line(line).ok()).collect())
+    }
+
     /// Writes outcomes that were not written.
     fn settle(&self, tail: &mut AuditTail) -> io::Result<()> {
         while let Some(OrderOutcome { of, who, outcome, said }) = tail.unwritten.front().cloned() {
@@ -189,9 +208,10 @@ impl AuditTail {
         let size = file.size()?.as_u64();
         let from = size.saturating_sub(2 * AuditLine::LINE_MAX as u64);
         let end = read(&*file, from, size)?;
-        let whole = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let whole = whole_lines(&end);
         if whole < end.len() {
-            // A kill tore it: it was not durable, and what it ordered was not carried out.
+            // A kill or a power cut tore it: it was not durable, and what it ordered was not
+            // carried out.
             file.truncate(ByteCount::new(from + whole as u64))?;
         }
         tail.bytes = from + whole as u64;
@@ -243,6 +263,21 @@ impl AuditTail {
         self.head = audit_hash(line.trim_ascii_end());
         Ok(())
     }
+}
+
+/// Bytes of whole lines. A power cut can leave zeros in place of what was not synced: no line has
+/// any.
+fn whole_lines(text: &[u8]) -> usize {
+    let mut whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    while whole > 0 {
+        let before = &text[..whole - 1];
+        let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if !before[begin..].contains(&0) {
+            break;
+        }
+        whole = begin;
+    }
+    whole
 }
 
 fn read(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<Vec<u8>> {

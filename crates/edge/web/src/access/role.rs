@@ -12,7 +12,7 @@ pub enum WebRole {
     Viewer,
     /// Gives orders.
     Operator,
-    /// Sees who may what, and who ordered what.
+    /// Sees who ordered what.
     Admin,
 }
 

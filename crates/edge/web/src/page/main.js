@@ -2,7 +2,9 @@
 // The frame of the page: which screen is shown, and when it is drawn.
 
 import { ask, follow, live, refusal } from './live.js';
-import { account, keepAwake, loadSession, login, loginForm, maySee } from './session.js';
+import {
+  account, keepAwake, loadSession, login, loginForm, maySee, orders, session,
+} from './session.js';
 import { h, morph, span, time } from './show.js';
 import { now } from './now.js';
 import { contact, contacts } from './contacts.js';
@@ -22,6 +24,7 @@ const SCREENS = [
   { name: 'gaps', title: 'Gaps', ...gaps },
   { name: 'alarms', title: 'Alarms', ...alarms },
   { name: 'latency', title: 'Latency', ...latency },
+  { name: 'orders', title: 'Orders', role: 'admin', ...orders },
 ];
 const CONTACT = { name: 'contact', title: 'Contact', ...contact };
 const LOGIN = { name: 'login', title: 'Log in', ...login };
@@ -60,7 +63,8 @@ function menu() {
   const current = shown.screen === CONTACT ? 'contacts' : shown.screen.name;
   const count = (name) => (name === 'alarms' && live.look
     ? live.look.alarms.filter((alarm) => !alarm.caused_by).length : 0);
-  const items = SCREENS.map(({ name, title }) => h('li', {},
+  const mine = SCREENS.filter(({ role }) => !role || role === session.role);
+  const items = mine.map(({ name, title }) => h('li', {},
     h('a', { href: `#${name}`, 'aria-current': name === current ? 'page' : null },
       count(name) ? `${title} (${count(name)})` : title)));
   const list = /** @type {HTMLElement} */ (document.getElementById('screens'));

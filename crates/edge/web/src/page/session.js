@@ -1,7 +1,7 @@
 // @ts-check
 // Who looks at the page: logging in and out, and orders.
 
-import { h } from './show.js';
+import { h, state, table, time } from './show.js';
 
 /** Who looks, as the node says. */
 export const session = { user: null, token: null, role: null, login: false };
@@ -72,6 +72,22 @@ export function account() {
       h('button', { type: 'button', id: 'logout', onclick: out }, 'Log out')]
     : [h('a', { href: '#login' }, 'Log in')]));
 }
+
+/** Who ordered what: a screen for an admin. */
+export const orders = {
+  lists: () => [['audit', {}]],
+  draw: (look, [page]) => h('section', { 'data-key': 'orders' }, h('h2', {}, 'Orders'),
+    table('Newest first; skyhaul audit list shows all', [
+      ['Number', 'number', (row) => row.id],
+      ['At UTC', 'plain', (row) => time(row.at, look.at)],
+      ['Who', 'text', (row) => [row.name || 'not known',
+        h('span', { class: 'why' }, [row.by, row.address].filter(Boolean).join(' at '))]],
+      ['Order', 'text', (row) => row.sentence],
+      ['Outcome', 'text', (row) => (row.outcome
+        ? [state(row.outcome), h('span', { class: 'why' }, row.said || '')]
+        : state('not known', 'warning'))],
+    ], page.rows, 'No orders.')),
+};
 
 function field(label, attributes) {
   return h('label', {}, h('span', {}, label), h('input', { required: true, ...attributes }));

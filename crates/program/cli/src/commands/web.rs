@@ -30,8 +30,8 @@ pub enum WebCommand {
 pub enum UserCommand {
     /// Adds a user, and asks for the password.
     #[command(after_help = "\
-        Roles: metrics reads /metrics, viewer sees every figure, operator gives orders, admin is \
-        for who keeps the node. Where standard input is no terminal, its first line is the \
+        Roles: metrics reads /metrics, viewer sees every figure, operator gives orders, admin \
+        sees who ordered what. Where standard input is no terminal, its first line is the \
         password. A running node reads the file again on SIGHUP.
 
 Example:

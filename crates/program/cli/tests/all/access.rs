@@ -21,7 +21,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A node that waits for a station, which never comes, and shows itself.
+/// A node that calls another one, which never answers, and shows itself.
 pub struct Shown {
     folder: tempfile::TempDir,
     pub node: Running,
@@ -33,11 +33,11 @@ pub struct Shown {
 const HASH: &str =
     "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
 
-/// Kim, an operator, and Vera, a viewer, whose password is `password`; the token `good` of a
-/// viewer, `late`, which has expired, and `metrics`.
+/// Ada, an admin, Kim, an operator, and Vera, a viewer, whose password is `password`; the token
+/// `good` of a viewer, `late`, which has expired, and `metrics`.
 fn users() -> String {
     let mut text = String::new();
-    for (name, role) in [("kim", "operator"), ("vera", "viewer")] {
+    for (name, role) in [("ada", "admin"), ("kim", "operator"), ("vera", "viewer")] {
         text += &format!(
             "[[user]]\nname = \"{name}\"\nrole = \"{role}\"\npassword = \"{HASH}\"\ncreated = \
              \"2026-01-01T00:00:00Z\"\n"
@@ -63,7 +63,8 @@ fn config(folder: &Path, node: &str, tables: &str) {
     printed(&["keygen", "n.key"], folder);
     let text = format!(
         "[node]\nname = \"n\"\nkey = \"n.key\"\nstate = \"state\"\n{node}[[listen]]\nbind = \
-         \"127.0.0.1:0\"\n[[peer]]\nname = \"s\"\nfingerprints = [\"SHA256:{}\"]\nsilent_after = \
+         \"127.0.0.1:0\"\n[[destination]]\nto = \"node:s\"\n[[peer]]\nname = \"s\"\naddresses = \
+         [\"127.0.0.1:9\"]\nfingerprints = [\"SHA256:{}\"]\nsilent_after = \
          \"2 s\"\n{tables}",
         "0f".repeat(32)
     );
@@ -88,8 +89,8 @@ impl Shown {
             let address = status["web"]["address"].as_str()?.trim_end_matches('/');
             Some(address.split_once("://")?.1.to_owned())
         };
-        let address =
-            until(look, || text(&run(&["config", "check", "n.toml"], folder.path()).stderr));
+        let check = ["config", "check", "n.toml"];
+        let address = until(look, || text(&run(&check, folder.path()).stderr));
         Self { folder, node, address }
     }
 
@@ -133,12 +134,14 @@ impl Shown {
         format!("{origin}cookie: {}\r\n", cookie.split(';').next().unwrap())
     }
 
-    /// The path of the order that acknowledges the alarm about the station, as soon as it stands.
+    /// The path of the order that acknowledges the alarm about the other node, as soon as it
+    /// stands.
     pub fn ack_path(&self) -> String {
         let look = || {
             let answer = self.get("/api/v1/alarms", "authorization: Bearer good\r\n");
             let body: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1)?).ok()?;
-            let id = body["rows"].as_array()?.first()?["id"].as_str()?.to_owned();
+            let mut rows = body["rows"].as_array()?.iter();
+            let id = rows.find(|row| row["kind"] == "peer-silent")?["id"].as_str()?.to_owned();
             Some(format!("/api/v1/alarms/{}/ack", id.replace(' ', "%20")))
         };
         until(look, || "no alarm".to_owned())

@@ -3,6 +3,7 @@
 use super::*;
 use skyhaul_events::AuditReport;
 use skyhaul_store::RealDisk;
+use skyhaul_store::sim::SimDisk;
 use std::path::Path;
 
 fn open(folder: &Path) -> AuditLog {
@@ -43,6 +44,8 @@ fn orders_and_outcomes_are_one_chain_over_restarts() {
     }
     let report = check(folder.path());
     assert_eq!((report.lines, report.last, report.faults), (6, 6, vec![]));
+    let newest = open(folder.path()).newest().unwrap();
+    assert_eq!(newest.iter().map(|line| line.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
 }
 
 #[test]
@@ -65,7 +68,11 @@ fn a_line_that_a_kill_tore_is_cut_off_and_one_that_was_changed_stays() {
     let file = folder.path().join(AUDIT_FILE);
     give(&open(folder.path()), "remove path b");
     let whole = std::fs::read(&file).unwrap();
-    std::fs::write(&file, [&whole[..], b"{\"number\":3,\"ti"].concat()).unwrap();
+    for torn in [&b"{\"number\":3,\"ti"[..], b"\0\0\0\0\n", b"{\"nu\0\0\0\0\n\0\0"] {
+        std::fs::write(&file, [&whole[..], torn].concat()).unwrap();
+        drop(open(folder.path()));
+        assert_eq!(std::fs::read(&file).unwrap(), whole);
+    }
     give(&open(folder.path()), "remove path b");
     assert_eq!(check(folder.path()).faults, []);
     let text = std::fs::read_to_string(&file).unwrap();
@@ -90,4 +97,76 @@ fn where_an_order_cannot_be_written_it_is_refused_with_what_to_do() {
     std::fs::rename(&away, &file).unwrap();
     give(&log, "remove path c");
     assert_eq!((check(folder.path()).last, check(folder.path()).faults), (4, vec![]));
+}
+
+fn on(disk: &SimDisk) -> Result<AuditLog, Fault> {
+    AuditLog::open(Arc::new(disk.copy()), Clock::start(), EventSink::default())
+}
+
+fn lines_of(log: &AuditLog) -> Vec<AuditLine> {
+    log.newest().unwrap()
+}
+
+#[test]
+fn a_full_disk_refuses_orders_until_there_is_room_and_no_outcome_is_lost() {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(ByteCount::mib(1)));
+    let log = AuditLog::open(disk.clone(), Clock::start(), EventSink::default()).unwrap();
+    let order = log.order(kim(), words("remove path b"), Value::Null).unwrap();
+    let filler = disk.create("filler").unwrap();
+    let room = disk.free_space().unwrap().as_u64() as usize;
+    filler.append(&vec![0; room]).unwrap();
+    log.outcome(order, &done("b is gone"));
+    for _ in 0..3 {
+        let refused = log.order(kim(), words("remove path c"), Value::Null).unwrap_err();
+        assert!(refused.help.starts_with("free space"), "{refused}");
+    }
+    disk.remove("filler").unwrap();
+    drop(filler);
+    give(&log, "remove path d");
+    let lines = lines_of(&log);
+    let mut check = AuditCheck::default();
+    lines.iter().for_each(|line| check.line(line.to_line().trim_ascii_end()));
+    assert_eq!(check.finish().faults, []);
+    let said: Vec<&str> = lines
+        .iter()
+        .map(|line| match &line.entry {
+            AuditEntry::Order { sentence, .. } => &**sentence,
+            AuditEntry::Outcome { said, .. } => said,
+        })
+        .collect();
+    assert_eq!(said, ["remove path b", "b is gone", "remove path d", "b is gone"]);
+}
+
+#[test]
+fn a_kill_at_any_operation_loses_no_order_that_was_let_through() {
+    for operations in 0..40 {
+        let shared = Arc::new(SimDisk::new(ByteCount::mib(1)));
+        let log = AuditLog::open(shared.clone(), Clock::start(), EventSink::default()).unwrap();
+        shared.fail_after(operations);
+        let mut through = Vec::new();
+        for number in 0..8 {
+            let sentence = format!("remove path {number}");
+            if let Ok(order) = log.order(kim(), words(&sentence), Value::Null) {
+                through.push(sentence);
+                log.outcome(order, &done("gone"));
+            }
+        }
+        shared.kill();
+        let again = on(&shared).unwrap();
+        give(&again, "remove path x");
+        let lines = lines_of(&again);
+        let written: Vec<&String> = lines
+            .iter()
+            .filter_map(|line| match &line.entry {
+                AuditEntry::Order { sentence, .. } => Some(sentence),
+                AuditEntry::Outcome { .. } => None,
+            })
+            .collect();
+        for sentence in &through {
+            assert!(written.contains(&sentence), "{operations}: {sentence} of {written:?}");
+        }
+        let mut check = AuditCheck::default();
+        lines.iter().for_each(|line| check.line(line.to_line().trim_ascii_end()));
+        assert_eq!(check.finish().faults, [], "{operations}");
+    }
 }

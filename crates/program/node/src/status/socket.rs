@@ -137,10 +137,12 @@ fn answer(
     let _ = stream.set_write_timeout(Some(PATIENCE));
     let Ok(caller) = rustix::net::sockopt::socket_peercred(&stream) else { return };
     let uid = caller.uid.as_raw();
-    let asked = request(&stream).and_then(|request| {
-        let access = access.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        access.check(uid, &request).map(|()| request)
-    });
+    let access = access.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    // Who may not ask at all is not waited for.
+    let known = access.check(uid, &StatusRequest::Status);
+    let asked = known
+        .and_then(|()| request(&stream))
+        .and_then(|request| access.check(uid, &request).map(|()| request));
     let reply = match asked {
         Ok(request) => reply(uid, request),
         Err(fault) => StatusReply::Answer(Err(fault).into()),
@@ -330,10 +332,15 @@ fn exchange(path: &Path, request: &StatusRequest, patience: Duration) -> Result<
         stream.set_read_timeout(Some(patience))?;
         let mut line = serde_json::to_vec(request).map_err(std::io::Error::other)?;
         line.push(b'\n');
-        stream.write_all(&line)?;
-        let mut text = String::new();
-        stream.take(LONGEST).read_to_string(&mut text)?;
-        Ok(text)
+        // Who may not ask is answered before the request is read: a whole answer stands then, though
+        // the socket says that not all was taken.
+        let sent = stream.write_all(&line);
+        let mut text = Vec::new();
+        let read = stream.take(LONGEST).read_to_end(&mut text);
+        if !text.ends_with(b"\n") {
+            sent.and(read.map(drop))?;
+        }
+        String::from_utf8(text).map_err(std::io::Error::other)
     };
     talk().map_err(|error| no_node(&error))
 }

@@ -6,8 +6,10 @@ use crate::journal::EventNote;
 use crate::looks::Looks;
 use crate::node::Parts;
 use crate::status::{DeliveryAction, OrderResult, StatusReply, StatusRequest};
-use serde_json::json;
-use skyhaul_events::{AlarmKey, AlarmKind, AuditMeans, AuditWho, EventKind};
+use serde_json::{Value, json};
+use skyhaul_events::{
+    AlarmKey, AlarmKind, AuditEntry, AuditLine, AuditMeans, AuditOutcome, AuditWho, EventKind,
+};
 use skyhaul_serve::ServeAnswer;
 use skyhaul_store::Disk;
 use skyhaul_units::{ByteCount, Utc};
@@ -115,6 +117,17 @@ impl WebDesk for WebOrders {
         answer(reply)
     }
 
+    fn orders(&self) -> ServeAnswer {
+        match self.parts.audit.newest() {
+            Ok(lines) => ServeAnswer::json(200, &json!({"rows": order_rows(&lines)}))
+                .header("cache-control", "no-store"),
+            Err(error) => {
+                let what = format!("the audit log cannot be read ({error}); check the disk");
+                ServeAnswer::problem(503, &what)
+            }
+        }
+    }
+
     fn note(&self, news: AccessNews) {
         let (kind, user, address, sentence) = match news {
             AccessNews::LoggedIn { user, address } => {
@@ -140,6 +153,35 @@ impl WebDesk for WebOrders {
             tracing::warn!("when tokens were used cannot be written to {USES_FILE} ({error})");
         }
     }
+}
+
+/// Orders with their outcomes, newest first.
+fn order_rows(lines: &[AuditLine]) -> Vec<Value> {
+    let mut outcomes: BTreeMap<u64, (AuditOutcome, &str)> = BTreeMap::new();
+    let mut rows = Vec::new();
+    for line in lines.iter().rev() {
+        let AuditWho { by, name, address } = &line.who;
+        match &line.entry {
+            AuditEntry::Outcome { of, outcome, said } => {
+                outcomes.insert(*of, (*outcome, said));
+            }
+            AuditEntry::Order { sentence, subject, .. } => {
+                let outcome = outcomes.remove(&line.number);
+                rows.push(json!({
+                    "id": line.number.to_string(),
+                    "at": line.time,
+                    "by": by,
+                    "name": name,
+                    "address": address,
+                    "sentence": sentence,
+                    "subject": subject,
+                    "outcome": outcome.map(|(outcome, _)| outcome),
+                    "said": outcome.map(|(_, said)| said),
+                }));
+            }
+        }
+    }
+    rows
 }
 
 fn answer(reply: StatusReply) -> ServeAnswer {

@@ -1,6 +1,7 @@
 //! Who should not come in, and does not.
 
 use super::{Shown, config, is};
+use crate::support::patience::until;
 use crate::support::process::{printed, run, skyhaul, text};
 use crate::support::refusal::assert_refused;
 use crate::webdav::certificate;
@@ -46,6 +47,34 @@ fn attackers_of_the_page_are_refused_and_the_node_goes_on() {
     let slow = format!("GET / HTTP/1.1\r\nhost: {host}\r\nx: ");
     let answer = shown.exchange(slow.as_bytes());
     assert!(answer.is_empty() || is(&answer, 408) || is(&answer, 400), "{answer}");
+    // Who guesses waits, and so does the right password.
+    let guess = |password: &str| {
+        let body = format!("{{\"name\":\"vera\",\"password\":\"{password}\"}}");
+        shown.post("/api/v1/session", "", &body)
+    };
+    for _ in 0..4 {
+        assert!(is(&guess("guess"), 401));
+    }
+    let answer = guess("password");
+    assert!(is(&answer, 429) && answer.contains("retry-after: "), "{answer}");
+    // Which tokens were used is known, and not what they are.
+    let list = || {
+        let list = ["web", "token", "list", "--config", "n.toml", "--json"];
+        let tokens = printed(&list, shown.folder());
+        let tokens: serde_json::Value = serde_json::from_str(&tokens).unwrap();
+        (tokens[0]["last_used"].is_string() && tokens[1]["last_used"].is_null()).then_some(())
+    };
+    until(list, || "no use of a token is kept".to_owned());
+    let events = printed(&["events", "--config", "n.toml", "--json"], shown.folder());
+    assert!(events.contains("\"access.shut\""), "{events}");
+    assert!(!events.contains("password"), "{events}");
+    assert!(is(&shown.get("/livez", ""), 200));
+}
+
+#[test]
+fn orders_of_other_sites_and_of_viewers_are_refused() {
+    let shown = Shown::start();
+    let host = &shown.address;
     // A session is good for the page alone, and orders are for operators.
     let ack = shown.ack_path();
     let (kim, vera) = (shown.logged_in("kim"), shown.logged_in("vera"));
@@ -67,20 +96,6 @@ fn attackers_of_the_page_are_refused_and_the_node_goes_on() {
          text/plain\r\ncontent-length: 2\r\n\r\n{{}}"
     );
     assert!(is(&shown.exchange(form.as_bytes()), 415));
-    // Who guesses waits, and so does the right password.
-    let guess = |password: &str| {
-        let body = format!("{{\"name\":\"vera\",\"password\":\"{password}\"}}");
-        shown.post("/api/v1/session", "", &body)
-    };
-    for _ in 0..4 {
-        assert!(is(&guess("guess"), 401));
-    }
-    let answer = guess("password");
-    assert!(is(&answer, 429) && answer.contains("retry-after: "), "{answer}");
-    let events = printed(&["events", "--config", "n.toml", "--json"], shown.folder());
-    assert!(events.contains("\"access.shut\"") && events.contains("\"access.granted\""));
-    assert!(!events.contains("password"), "{events}");
-    assert!(is(&shown.get("/livez", ""), 200));
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn orders_by_page_socket_and_signal_are_in_the_audit_log_and_a_change_of_it_is_n
         let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.collect::<Vec<Value>>()
     };
-    let lines =
-        until(|| Some(list()).filter(|lines| lines.len() == 8), || format!("{:#?}", list()));
+    let all = || Some(list()).filter(|lines| lines.len() == 8);
+    let lines = until(all, || format!("{:#?}", list()));
     let orders: Vec<&Value> = lines.iter().filter(|line| line["entry"] == "order").collect();
     let by: Vec<&Value> = orders.iter().map(|line| &line["who"]["by"]).collect();
     assert_eq!(by, ["web", "web", "socket", "signal"]);
@@ -43,6 +43,15 @@ fn orders_by_page_socket_and_signal_are_in_the_audit_log_and_a_change_of_it_is_n
     let uid = format!("uid {}", rustix::process::geteuid().as_raw());
     assert!(orders[2]["who"]["name"].as_str().unwrap().contains(&uid), "{:#}", orders[2]);
 
+    // An admin sees them at the page, an operator does not.
+    assert!(is(&shown.get("/api/v1/audit", &kim), 403));
+    let answer = shown.get("/api/v1/audit", &shown.logged_in("ada"));
+    let rows: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!((&rows["rows"][3]["id"], &rows["rows"][3]["name"]), (&"1".into(), &"kim".into()));
+    assert_eq!(rows["rows"][1]["outcome"], "refused", "{rows:#}");
+
+    let events = printed(&["events", "--config", "n.toml", "--json"], &folder);
+    assert!(events.contains("\"access.granted\"") && events.contains("\"order.done\""));
     let verify = || run(&["audit", "verify", "--config", "n.toml"], &folder);
     // Events are written a moment later.
     let heads = || Some(()).filter(|()| text(&verify().stdout).contains("8 lines, 8 of them"));

@@ -34,8 +34,9 @@ fn an_operator_logs_in_by_the_page_acknowledges_an_alarm_and_logs_out() {
     click(&mut browser, "form button[type=submit]");
     browser.until("document.body.innerText.includes('kim (operator)')");
     browser.value("location.hash = '#alarms'");
-    browser.until("document.querySelector('td button') !== null");
-    click(&mut browser, "td button");
+    let row = "tr[data-key=\\\"peer-silent.node s\\\"] button";
+    browser.until(&format!("document.querySelector(\"{row}\") !== null"));
+    browser.value(&format!("document.querySelector(\"{row}\").click()"));
     browser.until("document.querySelector('dialog[open]') !== null");
     fill(&mut browser, "note", "fibre cut");
     click(&mut browser, "dialog button[type=submit]");
