@@ -103,7 +103,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
-    let NodeConfig { node, station, centre, blocks, serve, web, status, notices } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web, status, notices, plans } = config;
     writeln!(out, "node {}", node.name)?;
     let (mut missions, mut classes) = (&Vec::new(), &Vec::new());
     if let Some(station) = station {
@@ -120,6 +120,9 @@ fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
     web.iter().try_for_each(|web| write_web(web, out))?;
     write_status(status, out)?;
     write_notices(notices, out)?;
+    for plan in plans {
+        writeln!(out, "  watches the passes that {} plans", plan.file.display())?;
+    }
     write_places(missions, node, out)
 }
 

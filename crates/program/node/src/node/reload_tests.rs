@@ -174,7 +174,8 @@ fn outcome(before: &NodeConfig, file: &NodeConfig) -> Outcome {
     Outcome {
         is_applied: handed(&old.0, &old.1) != handed(parts.0, parts.1)
             || blocks != before.blocks
-            || file.status != before.status,
+            || file.status != before.status
+            || file.plans != before.plans,
         waits: [sent.waits, received.waits, waits].concat(),
         in_force: NodeConfig {
             blocks,
@@ -182,6 +183,7 @@ fn outcome(before: &NodeConfig, file: &NodeConfig) -> Outcome {
             web: before.web.clone(),
             status: file.status.clone(),
             notices: before.notices.clone(),
+            plans: file.plans.clone(),
             node: sent.in_force.node.clone(),
             station: Some(Box::new(sent.in_force)),
             centre: Some(Box::new(received.in_force)),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// What would keep the node from working, each as a sentence and what to do.
 pub fn doubts(config: &NodeConfig) -> Vec<String> {
-    let NodeConfig { node, station, centre, blocks, serve, web, status, notices } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web, status, notices, plans } = config;
     let far = station.iter().flat_map(|station| &station.destinations).map(|far| &far.peer);
     let (mut peers, mut folders) = (Vec::new(), Vec::new());
     if let Some(centre) = centre {
@@ -66,9 +66,20 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
         let file = file.display();
         format!("{file} cannot be read; help: correct [[webhook]], or make the file")
     });
-    let served = served.chain(told);
+    let planned = plans.iter().filter_map(|plan| unread(&plan.file));
+    let served = served.chain(told).chain(planned);
     let own = own.as_ref().err().cloned();
     own.into_iter().chain(peers).chain(folders).chain(users).chain(served).chain(shown).collect()
+}
+
+/// Why a file of planned passes cannot be used.
+fn unread(file: &Path) -> Option<String> {
+    let read = std::fs::read(file).map_err(|error| format!("cannot be read ({error})"));
+    let parsed = read.and_then(|bytes| {
+        skyhaul_passes::PassPlan::parse(&bytes).map_err(|error| error.to_string())
+    });
+    let why = parsed.err()?;
+    Some(format!("{}: {why}; help: correct the file, or [[plan]]", file.display()))
 }
 
 /// The fingerprint of the node's own key, or the reason why there is none.

@@ -47,7 +47,8 @@ pub struct NodeNeeds {
 impl NodeNeeds {
     /// All that `config` needs.
     pub fn of(config: &NodeConfig) -> Self {
-        let NodeConfig { node, station, centre, blocks, serve, web, notices } = config;
+        let NodeConfig { node, station, centre, blocks, serve, web, status: _, notices, plans } =
+            config;
         let mut needs = Self::default();
         needs.reads("[node] key", &node.key);
         needs.writes("[node] state", &node.state);
@@ -73,10 +74,11 @@ impl NodeNeeds {
         if let Some(web) = web {
             needs.push("[web] bind", Need::Port(web.bind.port()));
             let tls = web.tls().map(|pair| [pair.certificate, pair.key]);
-            let files = tls.into_iter().flatten().chain(&web.accounts);
+            let files = tls.into_iter().flatten().chain(&web.users);
             files.for_each(|file| needs.reads("[web]", file));
         }
         needs.of_notices(notices);
+        plans.iter().for_each(|plan| needs.reads("[[plan]] file", &plan.file));
         needs
     }
 
