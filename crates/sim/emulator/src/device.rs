@@ -105,9 +105,12 @@ struct Request {
 /// Asks for a share of the processor before ordinary programs, so that packets leave when they are
 /// due. Where the system refuses, departures are that much less even.
 pub(crate) fn be_punctual() {
-    let priority = libc::sched_param { sched_priority: PRIORITY };
+    // The system's own `struct sched_param`: this number. Not by the C library: musl's asks for
+    // nothing, and its structure has more fields.
+    let priority: libc::c_int = PRIORITY;
+    let (call, this) = (libc::SYS_sched_setscheduler, 0 as libc::pid_t);
     // SAFETY: the structure is whole and outlives the call.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const priority) };
+    let _ = unsafe { libc::syscall(call, this, libc::SCHED_RR, &raw const priority) };
 }
 
 /// The lower end of the real-time priorities: before every ordinary program, behind what a system
