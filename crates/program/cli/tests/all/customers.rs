@@ -10,13 +10,14 @@ mod line;
 mod long_object;
 mod store;
 
-use crate::outlets::{backfill, deliveries, destination, files, is_all, publish, subscription};
+use crate::outlets::{backfill, deliveries, destination, files, publish, subscription};
 use crate::serve::python;
 use crate::sftp::Sshd;
 use crate::support::node::{self, free_address};
 use crate::support::patience::until;
 use crate::support::process::{Running, run};
 use crate::support::recordings::sha256;
+use crate::support::rung::is_all;
 use crate::support::site::Site;
 use crate::webdav::{WebDav, certificate};
 use serde_json::Value;

@@ -19,12 +19,6 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether everything is tested: `make test-all` sets `SKYHAUL_RUNG=all`.
-#[allow(clippy::disallowed_methods, reason = "a test reads how much is tested")]
-pub fn is_all() -> bool {
-    std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all")
-}
-
 /// Puts products into the catalogue of a site, as if it had published them: two files each.
 pub fn publish(site: &Site, numbers: core::ops::Range<u32>, version: u32) {
     publish_in(site.folder(), numbers, version, |number| 3_000 + number as usize % 70_000);

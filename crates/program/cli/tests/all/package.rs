@@ -4,6 +4,7 @@
 
 use crate::support::process::{printed, run, skyhaul, text};
 use crate::support::refusal::assert_refused;
+use crate::support::rung::is_all;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -42,9 +43,8 @@ fn every_command_and_both_files_have_a_manual_page_without_a_warning() {
     }
     // It takes a while for each page: those with all kinds of text, without the whole matrix. What
     // it prints to standard error are its warnings.
-    let is_all = std::env::var_os("SKYHAUL_RUNG").is_some_and(|rung| rung == "all");
     let few = ["skyhaul.1", "skyhaul-generate.1", "skyhaul-node.toml.5"];
-    let some = pages.iter().filter(|page| is_all || few.iter().any(|name| page.ends_with(name)));
+    let some = pages.iter().filter(|page| is_all() || few.iter().any(|name| page.ends_with(name)));
     let mut man = Command::new("man");
     let shown = man.args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8"]).args(some);
     let shown = shown.env("MANROFFSEQ", "").env("MANPAGER", "cat").env("LC_ALL", "C.UTF-8");

@@ -6,13 +6,12 @@ use crate::support::process::run;
 use crate::support::recordings::{DAMAGED, recording};
 use crate::support::site::Site;
 use serde_json::Value;
-use skyhaul_units::{Duration, Utc};
-use std::time::{SystemTime, UNIX_EPOCH};
+use skyhaul_net::Clock;
+use skyhaul_units::Duration;
 
 /// A time so many seconds from now, as plans have it.
 fn at(seconds: i64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let now = Utc::from_nanos(0) + Duration::from_secs(now);
+    let now = Clock::start().utc();
     let span = Duration::from_secs(seconds.unsigned_abs());
     let time = if seconds < 0 { now - span } else { now + span };
     time.to_string()

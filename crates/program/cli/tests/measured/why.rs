@@ -10,6 +10,7 @@ use crate::support::late::Late;
 use crate::support::process::{Running, printed, run, skyhaul, text};
 use crate::support::quota::Quota;
 use crate::support::refusal::assert_refused;
+use crate::support::rung::is_all;
 use crate::support::schema::assert_valid;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -336,12 +337,6 @@ fn why_finds_the_faults_of_emulated_lines_with_real_packets() {
     };
     let right = faults.iter().zip(&causes).filter(right).count();
     assert!(right + 1 >= faults.len(), "{right} of {}: {causes:?}", faults.len());
-}
-
-/// Whether everything is tested: `make test-all` sets `SKYHAUL_RUNG=all`.
-#[allow(clippy::disallowed_methods, reason = "how much is tested is the caller's choice")]
-fn is_all() -> bool {
-    std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all")
 }
 
 /// Whether emulated lines can be made. Says so if not.

@@ -16,6 +16,7 @@ pub mod process;
 pub mod quota;
 pub mod recordings;
 pub mod refusal;
+pub mod rung;
 pub mod schema;
 pub mod site;
 pub mod slow_disk;

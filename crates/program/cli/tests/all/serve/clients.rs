@@ -2,7 +2,7 @@
 //! services, and, where everything is tested, those of European ground segments.
 
 use super::*;
-use crate::outlets::is_all;
+use crate::support::rung::is_all;
 use serde_json::json;
 use std::collections::BTreeMap;
 
