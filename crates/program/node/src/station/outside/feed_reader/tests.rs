@@ -149,7 +149,7 @@ fn a_file_that_was_old_at_first_says_nothing_before_it_changes() {
     let path = folder.path().join("modem.txt");
     std::fs::write(&path, "snr=1\n").expect("written");
     let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
-    File::options().write(true).open(&path).expect("open").set_modified(old).expect("set");
+    std::fs::File::options().write(true).open(&path).expect("open").set_modified(old).expect("set");
     let mut bench = Bench::new(&format!("file:{}", path.display()));
     bench.read();
     assert_eq!(bench.feed.newest(), None);
