@@ -1,4 +1,4 @@
-//! Calendar times in a configuration: RFC 3339, in UTC.
+//! Calendar times in a configuration: RFC 3339, in UTC or with the offset of a zone.
 
 use crate::name::from_text;
 use skyhaul_units::Utc;
@@ -64,6 +64,7 @@ mod tests {
             ("2024-11-01T00:00:01.684519Z", 1_730_419_201_684_519),
             ("2024-02-29t23:59:59z", 1_709_251_199_000_000),
             ("2000-03-01 00:00:00.5Z", 951_868_800_500_000),
+            ("2026-11-22T12:30:00+01:00", 1_795_347_000_000_000),
         ] {
             assert_eq!(text.parse::<ConfigTime>().unwrap().utc().as_micros(), micros, "{text}");
         }
@@ -71,7 +72,8 @@ mod tests {
             "",
             "2026-11-22",
             "2026-11-22T12:30:00",
-            "2026-11-22T12:30:00+01:00",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01T00:30:00+01:00",
             "2026-13-01T00:00:00Z",
             "2026-02-29T00:00:00Z",
             "2026-00-10T00:00:00Z",

@@ -245,10 +245,15 @@ fn site(tables: &str) -> Site {
     let config = site.folder().join("centre.toml");
     fs::write(&config, fs::read_to_string(&config).unwrap() + tables).unwrap();
     site.start_centre();
-    let answers = ["status", "--config", "centre.toml"];
-    let is_up = || run(&answers, site.folder()).status.success().then_some(());
-    until(is_up, || "the centre does not answer".to_owned());
+    answers(&site);
     site
+}
+
+/// Waits until the centre answers.
+fn answers(site: &Site) {
+    let status = ["status", "--config", "centre.toml"];
+    let is_up = || run(&status, site.folder()).status.success().then_some(());
+    until(is_up, || "the centre does not answer".to_owned());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::line::CountedLine;
 use super::store::{Gateway, Store};
-use super::{backfill, deliveries, deliveries_in, is_all, subscription, until};
+use super::{answers, backfill, deliveries, deliveries_in, is_all, subscription, until};
 use crate::outlets::{catalogue_of, item_file, publish_files};
 use crate::support::site::Site;
 use sha2::{Digest, Sha256};
@@ -63,6 +63,7 @@ fn of_a_long_object_at_most_a_part_goes_twice_for_each_kill() {
     for nth in 2..=4 {
         site.kill_centre();
         site.start_centre();
+        answers(&site);
         if nth < 4 {
             sent_until(size * nth / 4, &site);
         }
