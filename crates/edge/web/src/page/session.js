@@ -62,7 +62,8 @@ export function keepAwake() {
 /** Says in the head of the page who looks. */
 export function account() {
   const place = document.getElementById('account');
-  if (!place || !session.login) return;
+  // Where the form is all there is, nothing leads to it.
+  if (!place || !session.login || !(session.user || maySee())) return;
   const out = async () => {
     await post('session/end', {});
     location.reload();

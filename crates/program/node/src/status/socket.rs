@@ -332,8 +332,8 @@ fn exchange(path: &Path, request: &StatusRequest, patience: Duration) -> Result<
         stream.set_read_timeout(Some(patience))?;
         let mut line = serde_json::to_vec(request).map_err(std::io::Error::other)?;
         line.push(b'\n');
-        // Who may not ask is answered before the request is read: a whole answer stands then, though
-        // the socket says that not all was taken.
+        // Who may not ask is answered before the request is read: a whole answer stands then,
+        // though the socket says that not all was taken.
         let sent = stream.write_all(&line);
         let mut text = Vec::new();
         let read = stream.take(LONGEST).read_to_end(&mut text);
