@@ -1,11 +1,11 @@
 //! What plans of passes read, and what is made of them.
 
-use skyhaul_passes::{PassBook, PassPlan, SeenContact};
+use skyhaul_passes::{PassBook, PlannedPasses, SeenContact};
 use skyhaul_units::{Duration, Utc};
 
 /// A plan: refused with a sentence, or passes in order; a book of it tells each alarm's end.
 pub fn pass_plan(input: &[u8]) {
-    let plan = match PassPlan::parse(input) {
+    let plan = match PlannedPasses::parse(input) {
         Ok(plan) => plan,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
@@ -27,7 +27,7 @@ pub fn pass_plan(input: &[u8]) {
         let seen: &[SeenContact<'_>] = if minute % 7 == 3 { &[contact] } else { &[] };
         assert!(book.look(now, seen).len() <= count);
     }
-    book.adopt(PassPlan::default());
+    book.adopt(PlannedPasses::default());
     assert!(book.look(start, &[]).is_empty());
     while book.poll().is_some() {}
 }

@@ -8,7 +8,9 @@ use crate::status::{NodeStatus, PassStatus};
 use crate::watched_file::WatchedFile;
 use skyhaul_config::PlanEntry;
 use skyhaul_events::{AlarmKind, EventKind};
-use skyhaul_passes::{PASS_PLAN_BYTES_MAX, PassBook, PassNews, PassPlan, PlannedPass, SeenContact};
+use skyhaul_passes::{
+    PASS_PLAN_BYTES_MAX, PassBook, PassNews, PlannedPass, PlannedPasses, SeenContact,
+};
 use skyhaul_units::{Duration, Utc};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -39,7 +41,7 @@ struct PlanDesk {
 #[derive(Debug, Default)]
 struct ReadPlan {
     /// A plan that nobody has taken yet.
-    plan: Option<PassPlan>,
+    plan: Option<PlannedPasses>,
     is_ending: bool,
 }
 
@@ -82,7 +84,7 @@ impl PassWatch {
         for gone in &before {
             self.alarms.clear(AlarmKind::PassPlanUnread, subject(gone));
         }
-        locked(&self.book).adopt(PassPlan::default());
+        locked(&self.book).adopt(PlannedPasses::default());
         if !entries.is_empty() {
             *reader = Some(PlanReader::start(entries, &self.alarms)?);
         }
@@ -176,7 +178,7 @@ fn seen<'a>(status: &'a NodeStatus, ids: &'a [String]) -> Vec<SeenContact<'a>> {
 impl PlanReader {
     fn start(entries: &[PlanEntry], alarms: &Arc<Alarms>) -> Result<Self, Fault> {
         let desk = Arc::<PlanDesk>::default();
-        let parse = |bytes: &[u8]| PassPlan::parse(bytes).map_err(|error| error.to_string());
+        let parse = |bytes: &[u8]| PlannedPasses::parse(bytes).map_err(|error| error.to_string());
         let files: Vec<_> = entries
             .iter()
             .map(|entry| WatchedFile::new(entry.file.clone(), PASS_PLAN_BYTES_MAX, parse))
@@ -199,7 +201,7 @@ impl Drop for PlanReader {
 }
 
 impl PlanDesk {
-    fn run(&self, mut files: Vec<WatchedFile<PassPlan>>, of: &[PlanEntry], alarms: &Alarms) {
+    fn run(&self, mut files: Vec<WatchedFile<PlannedPasses>>, of: &[PlanEntry], alarms: &Alarms) {
         loop {
             let changed = files.iter_mut().filter_map(|file| file.look().then_some(())).count();
             for (file, entry) in files.iter().zip(of) {
@@ -218,7 +220,7 @@ impl PlanDesk {
             let mut read = locked(&self.read);
             if changed > 0 {
                 let plans = files.iter().filter_map(WatchedFile::content).cloned();
-                read.plan = Some(plans.fold(PassPlan::default(), PassPlan::with));
+                read.plan = Some(plans.fold(PlannedPasses::default(), PlannedPasses::with));
             }
             if !read.is_ending {
                 let waited = self.ended.wait_timeout(read, LOOK.to_std());

@@ -1,6 +1,6 @@
 //! Which contacts came of planned passes.
 
-use crate::plan::{PassPlan, PlannedPass};
+use crate::plan::{PlannedPass, PlannedPasses};
 use serde::{Deserialize, Serialize};
 use skyhaul_units::{Duration, Utc};
 use std::collections::{BTreeMap, VecDeque};
@@ -12,7 +12,7 @@ pub struct PassBook {
     began: Utc,
     /// How late a lock may come.
     grace: Duration,
-    plan: PassPlan,
+    plan: PlannedPasses,
     /// What is known of passes that began, by their place in the plan.
     known: BTreeMap<usize, KnownPass>,
     news: VecDeque<PassNews>,
@@ -106,14 +106,14 @@ impl PassBook {
         Self {
             began,
             grace,
-            plan: PassPlan::default(),
+            plan: PlannedPasses::default(),
             known: BTreeMap::new(),
             news: VecDeque::new(),
         }
     }
 
     /// Takes another plan. What is known of passes that are in both stays.
-    pub fn adopt(&mut self, plan: PassPlan) {
+    pub fn adopt(&mut self, plan: PlannedPasses) {
         let mut known = BTreeMap::new();
         for (place, pass) in core::mem::take(&mut self.known) {
             let Some(planned) = self.plan.passes().get(place) else { continue };

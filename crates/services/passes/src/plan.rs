@@ -30,7 +30,7 @@ pub struct PlannedPass {
 
 /// Passes in the order of their start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PassPlan {
+pub struct PlannedPasses {
     passes: Vec<PlannedPass>,
 }
 
@@ -78,7 +78,7 @@ struct WrittenPlan<'a> {
     passes: Vec<Written<'a>>,
 }
 
-impl PassPlan {
+impl PlannedPasses {
     /// Reads a plan: JSON where it begins with `[` or `{`, CSV otherwise. A plan without a pass is
     /// one: nothing is planned.
     ///
@@ -215,14 +215,14 @@ mod tests {
 
     #[test]
     fn both_forms_make_the_same_plan_in_order() {
-        let csv = PassPlan::parse(CSV.as_bytes()).unwrap();
-        assert_eq!(csv, PassPlan::parse(JSON.as_bytes()).unwrap());
+        let csv = PlannedPasses::parse(CSV.as_bytes()).unwrap();
+        assert_eq!(csv, PlannedPasses::parse(JSON.as_bytes()).unwrap());
         let list = JSON.trim_start_matches("{\"passes\": ").trim_end_matches('}');
-        assert_eq!(csv, PassPlan::parse(list.as_bytes()).unwrap());
+        assert_eq!(csv, PlannedPasses::parse(list.as_bytes()).unwrap());
         let labels: Vec<String> = csv.passes().iter().map(PlannedPass::label).collect();
         assert_eq!(labels, ["noaa-21 at svalbard", "suomi-npp"]);
-        assert_eq!(PassPlan::parse(b"start,end\n").unwrap().passes(), []);
-        assert_eq!(PassPlan::parse(b"[]").unwrap().passes(), []);
+        assert_eq!(PlannedPasses::parse(b"start,end\n").unwrap().passes(), []);
+        assert_eq!(PlannedPasses::parse(b"[]").unwrap().passes(), []);
     }
 
     #[test]
@@ -248,13 +248,15 @@ mod tests {
             ("[{\"start\": \"x\", \"end\": \"x\"}]", "pass 1: `x` is not a time"),
             ("[{\"start\": \"x\", \"end\": \"x\", \"orbit\": \"7\"}]", "line 1: unknown field"),
         ] {
-            let error = PassPlan::parse(text.as_bytes()).unwrap_err().to_string();
+            let error = PlannedPasses::parse(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with(told), "{text}: {error}");
         }
-        assert!(PassPlan::parse(&[0xff]).unwrap_err().what.contains("not UTF-8"));
+        assert!(PlannedPasses::parse(&[0xff]).unwrap_err().what.contains("not UTF-8"));
         let many = "start,end\n".to_owned()
             + &"2026-11-22T12:30:00Z,2026-11-22T12:38:00Z\n".repeat(PASSES_MAX + 1);
-        assert!(PassPlan::parse(many.as_bytes()).unwrap_err().what.contains("more than 20000"));
+        assert!(
+            PlannedPasses::parse(many.as_bytes()).unwrap_err().what.contains("more than 20000")
+        );
     }
 
     proptest! {
@@ -262,7 +264,7 @@ mod tests {
         fn any_text_is_read_or_refused(
             text in "(start,end,name\n)?[\\[{\"a-z0-9:TZ,. \n-]{0,120}",
         ) {
-            let _ = PassPlan::parse(text.as_bytes());
+            let _ = PlannedPasses::parse(text.as_bytes());
         }
     }
 }

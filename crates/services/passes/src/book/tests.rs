@@ -20,14 +20,14 @@ fn pass(start: i64, mission: &str) -> PlannedPass {
 
 fn book(passes: &[PlannedPass]) -> PassBook {
     let mut book = PassBook::new(at(0), Duration::from_secs(60));
-    book.adopt(passes.iter().fold(PassPlan::default(), |plan, pass| {
+    book.adopt(passes.iter().fold(PlannedPasses::default(), |plan, pass| {
         let line = format!(
             "start,end,mission,station\n{},{},{},svalbard\n",
             pass.start,
             pass.end,
             pass.mission.as_deref().unwrap_or_default()
         );
-        plan.with(PassPlan::parse(line.as_bytes()).unwrap())
+        plan.with(PlannedPasses::parse(line.as_bytes()).unwrap())
     }));
     book
 }

@@ -76,7 +76,7 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
 fn unread(file: &Path) -> Option<String> {
     let read = std::fs::read(file).map_err(|error| format!("cannot be read ({error})"));
     let parsed = read.and_then(|bytes| {
-        skyhaul_passes::PassPlan::parse(&bytes).map_err(|error| error.to_string())
+        skyhaul_passes::PlannedPasses::parse(&bytes).map_err(|error| error.to_string())
     });
     let why = parsed.err()?;
     Some(format!("{}: {why}; help: correct the file, or [[plan]]", file.display()))
