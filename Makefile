@@ -13,7 +13,8 @@
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
 # make bench-serve    goodput of the server of products to 64 clients over loopback, and beside
 #                 2,000 slow readers (needs curl, openssl)
-# make bench-deliver    what deliveries cost a node at 1 TB a day, and what bad customers cost the others
+# make bench-deliver    what deliveries cost a node at 1 TB a day, and what bad customers cost
+#                 the others
 #                 (needs openssl; with sshd and rclone there are four kinds of customers)
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
 #                 writes docs/explanation/published.md and its pictures
@@ -22,7 +23,8 @@
 # make bench-rtp    video over an emulated line that loses 1 % and 5 %, beside plain RTP and SRT
 #                 (needs root, and ffmpeg with libsrt)
 # make deb     a Debian package, in target/deb (needs debhelper); runs nothing of it
-# make check-deb    that package installed, run, upgraded and purged in clean systems of Debian 12 and 13
+# make check-deb    that package installed, run, upgraded and purged in clean systems of Debian 12
+#                   and 13
 #                   (needs root, mmdebstrap, systemd-container)
 # make static  the program without libraries of the system, for any Linux of this processor:
 #                  target/ARCH-unknown-linux-musl/release/skyhaul (needs rustup, musl-tools)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What deliveries cost a node at 1 TB a day, and what bad customers cost the others.
 
-Run with the built program's path. A node makes products of a simulated downlink and delivers them to
-four customers: a folder, an SFTP server (OpenSSH), a WebDAV server over HTTPS (rclone) and another
-node; those whose server is not installed are left out, and said so.
+Run with the built program's path. A node makes products of a simulated downlink and delivers them
+to four customers: a folder, an SFTP server (OpenSSH), a WebDAV server over HTTPS (rclone) and
+another node; those whose server is not installed are left out, and said so.
 
-1. For BENCH_SECONDS (60) all of them together get BENCH_RATE (11.6) MB/s: printed are the bytes that
-   went, the processor time of the node, and its memory. Bar: 25 % of one core.
-2. BENCH_PRODUCTS (200) small products are ordered one after the other, each BENCH_APART (0.06) s, in
-   BENCH_ROUNDS (3) rounds without bad customers and as many with three: one accepts and never
+1. For BENCH_SECONDS (60) all of them together get BENCH_RATE (11.6) MB/s: printed are the bytes
+   that went, the processor time of the node, and its memory. Bar: 25 % of one core.
+2. BENCH_PRODUCTS (200) small products are ordered one after the other, each BENCH_APART (0.06) s,
+   in BENCH_ROUNDS (3) rounds without bad customers and as many with three: one accepts and never
    reads, one is a folder whose files block whoever opens them, one is a store that answers 503.
    They have all products in their backlogs. Printed are the median and 95th percentile of the time
    from the order to the acceptance, of each round, and by how much the bad ones lengthen the 95th

@@ -1,4 +1,5 @@
-"""A server of FTP over TLS (pyftpdlib), for one user: ftps_server.py FOLDER PORT CERTIFICATE KEY PASSWORD
+"""A server of FTP over TLS (pyftpdlib), for one user:
+ftps_server.py FOLDER PORT CERTIFICATE KEY PASSWORD
 
 It takes logins, commands and data over TLS alone, and ends when its standard input is closed.
 """

@@ -33,7 +33,8 @@ def by_python_odata():
     service = ODataService(f"{base}/prip/odata/v1/", session=session, reflect_entities=True)
     kind = service.entities["Products"]
     since = datetime.datetime(2020, 1, 1, tzinfo=UTC)
-    listed = service.query(kind).filter(kind.PublicationDate > since).filter(kind.Name.contains("-"))
+    listed = service.query(kind).filter(kind.PublicationDate > since)
+    listed = listed.filter(kind.Name.contains("-"))
     found = {}
     for one in listed.order_by(kind.PublicationDate.asc()):
         again = service.query(kind).get(one.Id)

@@ -23,7 +23,9 @@ def pip(python: pathlib.Path, *words: str) -> None:
     command += [str(python)] if HAS_PIP else [str(python), "-m", "pip"]
     # What pip would compile is compiled when it is imported, and most of it never is.
     command += ["--quiet", "--disable-pip-version-check", "install", "--no-compile", "--no-deps"]
-    ran = subprocess.run([*command, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    ran = subprocess.run(
+        [*command, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if ran.returncode != 0:
         raise OSError((ran.stdout.strip() or f"pip exited with {ran.returncode}").splitlines()[-1])
 
