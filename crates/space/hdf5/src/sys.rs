@@ -34,6 +34,8 @@ pub struct Known {
     object_reference: Hid,
     region_reference: Hid,
     dataset_creation: Hid,
+    file_creation: Hid,
+    group_creation: Hid,
 }
 
 /// The loaded library.
@@ -127,6 +129,8 @@ impl Api {
             object_reference: known("H5T_STD_REF_OBJ_g")?,
             region_reference: known("H5T_STD_REF_DSETREG_g")?,
             dataset_creation: known("H5P_CLS_DATASET_CREATE_ID_g")?,
+            file_creation: known("H5P_CLS_FILE_CREATE_ID_g")?,
+            group_creation: known("H5P_CLS_GROUP_CREATE_ID_g")?,
         };
         Ok(Self { functions, known, version, _library: library })
     }
@@ -181,10 +185,21 @@ impl LibrarySession {
 
     /// Creates a file, over one that is there.
     pub fn create(&self, path: &CStr) -> Result<Hid, LibraryError> {
-        // SAFETY: a text.
-        let file =
-            unsafe { (self.call().H5Fcreate)(path.as_ptr(), OVER_WHAT_IS_THERE, DEFAULT, DEFAULT) };
+        let properties = self.timeless(self.known().file_creation)?;
+        let create = self.call().H5Fcreate;
+        // SAFETY: a text, and identifiers that are looked up.
+        let file = unsafe { create(path.as_ptr(), OVER_WHAT_IS_THERE, properties.id, DEFAULT) };
         self.id(file).map(ObjectHandle::keep)
+    }
+
+    /// Properties with which objects of a class are created. No time is kept with them, so that the
+    /// same content makes the same file.
+    fn timeless(&self, class: Hid) -> Result<ObjectHandle<'_>, LibraryError> {
+        // SAFETY: identifiers are looked up.
+        let properties = self.id(unsafe { (self.call().H5Pcreate)(class) })?;
+        // SAFETY: a bool and an integer of value 0 are passed alike.
+        self.done(unsafe { (self.call().H5Pset_obj_track_times)(properties.id, 0) })?;
+        Ok(properties)
     }
 
     /// Opens a file for reading.
@@ -216,8 +231,10 @@ impl LibrarySession {
     }
 
     pub fn create_group(&self, from: Hid, name: &CStr) -> Result<ObjectHandle<'_>, LibraryError> {
-        // SAFETY: a text.
-        self.id(unsafe { (self.call().H5Gcreate2)(from, name.as_ptr(), DEFAULT, DEFAULT, DEFAULT) })
+        let properties = self.timeless(self.known().group_creation)?;
+        let create = self.call().H5Gcreate2;
+        // SAFETY: a text, and identifiers that are looked up.
+        self.id(unsafe { create(from, name.as_ptr(), DEFAULT, properties.id, DEFAULT) })
     }
 
     /// Names within a group, by the alphabet, `most` at most.
@@ -296,8 +313,7 @@ impl LibrarySession {
         )
     }
 
-    /// A dataset of elements of one type. No time is kept with it, so that the same content makes
-    /// the same file.
+    /// A dataset of elements of one type.
     fn create_dataset(
         &self,
         from: Hid,
@@ -307,10 +323,7 @@ impl LibrarySession {
     ) -> Result<(), LibraryError> {
         let Elements { count, bytes } = elements;
         let space = self.space(&[count])?;
-        // SAFETY: identifiers are looked up; a bool and an integer of value 0 are passed alike.
-        let properties =
-            self.id(unsafe { (self.call().H5Pcreate)(self.known().dataset_creation) })?;
-        self.done(unsafe { (self.call().H5Pset_obj_track_times)(properties.id, 0) })?;
+        let properties = self.timeless(self.known().dataset_creation)?;
         let create = self.call().H5Dcreate2;
         // SAFETY: a text.
         let dataset = self.id(unsafe {
