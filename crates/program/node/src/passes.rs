@@ -4,7 +4,7 @@
 use crate::alarms::Alarms;
 use crate::fault::Fault;
 use crate::services;
-use crate::status::{NodeStatus, PassStatus};
+use crate::status::{NodeStatus, PassStatus, seconds};
 use crate::watched_file::WatchedFile;
 use skyhaul_config::PlanEntry;
 use skyhaul_events::{AlarmKind, EventKind};
@@ -110,24 +110,22 @@ impl PassWatch {
     fn tell(&self, news: &PassNews) {
         match news {
             PassNews::Due(pass) => {
-                let sentence = format!("{} begins, until {}", subject_of(pass), pass.end);
+                let sentence = format!("{} begins, until {}", subject_of(pass), seconds(pass.end));
                 self.alarms.events().tell(EventKind::PassDue, subject_of(pass), sentence);
             }
             PassNews::NoLock(pass) => {
-                let reason = format!(
-                    "no frame comes; it began at {} and ends at {}: look at the antenna and the \
-                     receiver",
-                    pass.start, pass.end
-                );
+                let end = seconds(pass.end);
+                let reason =
+                    format!("no frame comes, until {end}: look at the antenna and the receiver");
                 self.alarms.raise(AlarmKind::PassNoLock, subject_of(pass), &reason);
             }
             PassNews::Locked(pass) => {
                 self.alarms.clear(AlarmKind::PassNoLock, subject_of(pass));
             }
             PassNews::Missed(pass) => {
+                let end = seconds(pass.end);
                 let reason = format!(
-                    "no frame came from {} to {}: ask for the data by another pass or station",
-                    pass.start, pass.end
+                    "no frame came until {end}: ask for the data by another pass or station"
                 );
                 self.alarms.raise(AlarmKind::PassMissed, subject_of(pass), &reason);
                 let sentence = format!("{} missed: {reason}", subject_of(pass));
@@ -145,7 +143,7 @@ fn subject(entry: &PlanEntry) -> String {
 }
 
 fn subject_of(pass: &PlannedPass) -> String {
-    format!("pass {} {}", pass.label(), pass.start)
+    format!("pass {}, {}", pass.label(), seconds(pass.start))
 }
 
 /// The names of the contacts in a status.

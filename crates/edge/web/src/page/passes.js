@@ -56,8 +56,7 @@ function passTable(look, rows, title, nothing) {
     ['Pass', 'text', (row) => passName(row)],
     ['State', 'plain', (row) => passState(row)],
     ['When', 'plain', (row) => when(row, look.at)],
-    ['Station', 'plain', (row) => row.station || 'any'],
-    ['Input', 'plain', (row) => row.channel || 'any'],
+    ['Station and input', 'plain', (row) => place(row)],
     ['Start UTC', 'plain', (row) => time(row.start, look.at)],
     ['End UTC', 'plain', (row) => time(row.end, look.at)],
     ['First frame', 'plain', (row) => (row.locked ? late(row) : '')],
@@ -71,10 +70,13 @@ function late(row) {
   return by >= 0 ? `${span(by)} after the start` : `${span(-by)} before the start`;
 }
 
+function place(row) {
+  return [row.station, row.channel].filter(Boolean).join(' ') || 'any station';
+}
+
 /** A lane for each station and input, with the passes of it; a line is now. */
 function drawn(rows, now) {
-  const lane = (row) => [row.station, row.channel].filter(Boolean).join(' ') || 'any station';
-  const names = [...new Set(rows.map(lane))].sort();
+  const names = [...new Set(rows.map(place))].sort();
   const height = names.length * ROW + 26;
   const x = (at) => LEFT + ((at - now + DAY) / (2 * DAY)) * (WIDTH - LEFT - 10);
   const inside = (at) => Math.min(WIDTH - 10, Math.max(LEFT, x(at)));
@@ -86,7 +88,7 @@ function drawn(rows, now) {
   const boxes = rows.map((row) => {
     const left = inside(seconds(row.start));
     const width = Math.max(5, inside(seconds(row.end)) - left);
-    const box = { class: `pass-${row.state}`, x: left, y: names.indexOf(lane(row)) * ROW + 5,
+    const box = { class: `pass-${row.state}`, x: left, y: names.indexOf(place(row)) * ROW + 5,
       width, height: 16 };
     const title = s('title', {}, `${passName(row)}, ${WORDS[row.state] || row.state}, `
       + `${row.start} to ${row.end}`);
