@@ -33,6 +33,8 @@ import tempfile
 import threading
 import time
 
+from process_use import cpu, memory
+
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
 RATE = float(os.environ.get("BENCH_RATE", "11.6"))
 PRODUCTS = int(os.environ.get("BENCH_PRODUCTS", "200"))
@@ -95,16 +97,6 @@ def free_port():
 def listens(port):
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0
-
-
-def cpu(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory(pid):
-    text = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
 
 def load():

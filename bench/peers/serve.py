@@ -24,6 +24,8 @@ import tempfile
 import threading
 import time
 
+from process_use import cpu, memory
+
 CLIENTS = int(os.environ.get("BENCH_CLIENTS", "64"))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 SLOW = int(os.environ.get("BENCH_SLOW", "2000"))
@@ -56,16 +58,6 @@ def until(look):
             return found
         time.sleep(0.2)
     raise SystemExit("the node does not come so far")
-
-
-def cpu(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory(pid):
-    text = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
 
 def node(folder, serve):
