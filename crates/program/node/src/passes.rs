@@ -84,8 +84,12 @@ impl PassWatch {
         for gone in &before {
             self.alarms.clear(AlarmKind::PassPlanUnread, subject(gone));
         }
-        locked(&self.book).adopt(PlannedPasses::default());
-        if !entries.is_empty() {
+        if entries.is_empty() {
+            let mut book = locked(&self.book);
+            book.adopt(PlannedPasses::default());
+            self.tell_all(&mut book);
+        } else {
+            // What the passes of the former plan came to stays known until the new one is read.
             *reader = Some(PlanReader::start(entries, &self.alarms)?);
         }
         Ok(true)
@@ -94,17 +98,21 @@ impl PassWatch {
     /// What has become of the passes, as far as the contacts in `status` say.
     pub fn look(&self, status: &NodeStatus) -> Vec<PassStatus> {
         let reader = locked(&self.reader);
+        let Some(reader) = reader.as_ref() else { return Vec::new() };
         let mut book = locked(&self.book);
-        if let Some(plan) = reader.as_ref().and_then(|reader| locked(&reader.desk.read).plan.take())
-        {
+        if let Some(plan) = locked(&reader.desk.read).plan.take() {
             book.adopt(plan);
         }
         let ids = contact_ids(status);
         let shown = book.look(self.alarms.clock().utc(), &seen(status, &ids));
+        self.tell_all(&mut book);
+        shown.into_iter().map(PassStatus::from).collect()
+    }
+
+    fn tell_all(&self, book: &mut PassBook) {
         while let Some(news) = book.poll() {
             self.tell(&news);
         }
-        shown.into_iter().map(PassStatus::from).collect()
     }
 
     fn tell(&self, news: &PassNews) {
@@ -200,6 +208,7 @@ impl Drop for PlanReader {
 
 impl PlanDesk {
     fn run(&self, mut files: Vec<WatchedFile<PlannedPasses>>, of: &[PlanEntry], alarms: &Alarms) {
+        let mut is_first = true;
         loop {
             let changed = files.iter_mut().filter_map(|file| file.look().then_some(())).count();
             for (file, entry) in files.iter().zip(of) {
@@ -216,7 +225,8 @@ impl PlanDesk {
                 }
             }
             let mut read = locked(&self.read);
-            if changed > 0 {
+            // The first one replaces what a former configuration planned, also where it is empty.
+            if core::mem::take(&mut is_first) || changed > 0 {
                 let plans = files.iter().filter_map(WatchedFile::content).cloned();
                 read.plan = Some(plans.fold(PlannedPasses::default(), PlannedPasses::with));
             }
