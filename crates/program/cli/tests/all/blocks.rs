@@ -5,6 +5,7 @@
 
 use crate::support::node::{self, NODES};
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, run, text};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -25,7 +26,7 @@ impl Nodes {
     fn start(tables: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = node::make_keys(folder.path());
-        let address = node::free_address();
+        let address = free_address();
         let centre = format!(
             "{}[[listen]]\nbind = \"{address}\"\ntcp = false\n[[peer]]\nname = \"station\"\n\
              fingerprints = [\"{}\"]\n[blocks]\nsocket = \"centre.sock\"\n",

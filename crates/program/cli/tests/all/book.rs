@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
-use crate::support::node::free_address;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, skyhaul, text};
 use crate::support::refusal::{assert_refused, assert_told};
 use crate::support::user::User;

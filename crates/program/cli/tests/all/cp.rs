@@ -16,8 +16,8 @@ mod receipts;
 mod shown;
 
 use crate::disk_full::small_disk;
-use crate::support::node::free_address;
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, run, skyhaul, text};
 use crate::support::refusal::{assert_refused, assert_told};
 use rustix::process::Signal;

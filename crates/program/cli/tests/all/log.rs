@@ -2,8 +2,8 @@
 //! could fill the output.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
-use crate::support::node::free_address;
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, printed, skyhaul};
 use crate::support::site::{Site, channel};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};

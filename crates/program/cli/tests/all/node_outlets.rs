@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use crate::outlets::publish_in;
-use crate::support::node::{self, free_address};
+use crate::support::node;
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::sha256;
 use crate::support::refusal::assert_refused;

@@ -3,6 +3,7 @@
 
 use crate::support::node;
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, run, text};
 use crate::support::refusal::assert_refused;
 use crate::support::site::{Site, channel};
@@ -102,7 +103,7 @@ fn one_node_captures_sends_receives_and_makes_products() {
     let key =
         |name: &str| text(&run(&["keygen", &format!("{name}.key")], at).stdout).trim().to_owned();
     let keys = [key("far"), key("both"), key("end")];
-    let [far, both, end] = ["far", "both", "end"].map(|name| (name, node::free_address()));
+    let [far, both, end] = ["far", "both", "end"].map(|name| (name, free_address()));
     let head = |name: &str| node::table(name, Path::new(name));
     let peer = |(name, address): (&str, SocketAddr), key: &str| {
         format!(

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
-use crate::support::node::free_address;
+use crate::support::ports::free_address;
 use crate::support::process::{Ended, Running, text};
 use crate::support::refusal::assert_told;
 use crate::support::user::User;

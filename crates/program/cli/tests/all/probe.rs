@@ -4,6 +4,7 @@
 
 use crate::support::page::Page;
 use crate::support::patience::until;
+use crate::support::ports::{ClosedUdp, free_port};
 use crate::support::process::{Running, printed, run, text};
 use crate::support::refusal::{assert_refused, assert_told};
 use crate::support::schema::assert_valid;
@@ -72,8 +73,8 @@ fn a_survey_finds_the_loopback_interface_and_its_counts_add_up() {
 #[test]
 fn a_far_end_that_is_absent_foreign_or_of_another_version_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    // An unused port: it was released a moment ago.
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let closed = ClosedUdp::new();
+    let free = closed.address().to_string();
     assert_refused(
         &probe(&[&free], folder.path()),
         4,
@@ -226,7 +227,8 @@ fn what_cannot_be_measured_is_refused_before_it_begins() {
 #[test]
 fn a_probe_reports_missing_abilities_of_the_machine_before_it_begins() {
     let folder = tempfile::tempdir().unwrap();
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let closed = ClosedUdp::new();
+    let free = closed.address().to_string();
     let output = probe(&[&free, "--max-rate", "900 Gbit/s"], folder.path());
     assert_told(&output, 4, &["nobody listens there"]);
     let said = text(&output.stderr);
@@ -297,7 +299,7 @@ fn a_reader_of_iperf3_results_reads_ours() {
         ("UDP", 1_400, 178, 2),
         "{ours:?}"
     );
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = free_port().to_string();
     let mut server = Command::new("iperf3");
     server
         .args(["-s", "-1", "-p", &port])

@@ -4,6 +4,7 @@
 
 use crate::support::node;
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, printed, run, skyhaul, text};
 use crate::support::recordings::{DAMAGED, expected, recording};
 use rustix::process::Signal;
@@ -26,9 +27,8 @@ struct Network {
 impl Network {
     fn of(names: &[&'static str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let place = |name: &&'static str| {
-            (*name, (node::make_key(name, folder.path()), node::free_address()))
-        };
+        let place =
+            |name: &&'static str| (*name, (node::make_key(name, folder.path()), free_address()));
         let nodes = names.iter().map(place).collect();
         Self { folder, nodes, running: BTreeMap::new() }
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support;
+use crate::support::ports::ClosedTcp;
 use crate::support::process::{Running, printed, run, skyhaul, text};
 use crate::support::recordings::{DAMAGED, recording, sha256};
 use crate::support::refusal::assert_refused;
@@ -142,8 +143,8 @@ fn what_cannot_be_played_is_reported() {
         2,
         &["faster than any receiver", "--rate"],
     );
-    let port =
-        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let closed = ClosedTcp::new();
+    let port = closed.address().to_string();
     refused(
         &["replay", "pass.dat", "--to-tcp", &port],
         3,

@@ -3,8 +3,8 @@
 
 mod video;
 
-use crate::support::node::free_address;
 use crate::support::patience::{PATIENCE, now};
+use crate::support::ports::free_address;
 use crate::support::process::{Running, run, skyhaul, text};
 use crate::support::refusal::{assert_misused, assert_refused, assert_told};
 use rustix::process::Signal;

@@ -6,6 +6,7 @@
 )]
 
 use crate::support::patience::until;
+use crate::support::ports::free_port;
 use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::{CLEAN, recording, sha256};
 use crate::support::refusal::assert_refused;
@@ -14,7 +15,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -47,7 +48,7 @@ impl Sshd {
             // Where the server of a root user separates privileges.
             fs::create_dir_all("/run/sshd").unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let text = format!(
             "ListenAddress 127.0.0.1\nPort {port}\nHostKey {0}/host\nPidFile none\nUsePAM no\n\
              StrictModes no\nAuthorizedKeysFile {0}/user.pub\nPermitRootLogin yes\n\

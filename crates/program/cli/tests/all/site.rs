@@ -12,7 +12,8 @@ mod scan;
 mod tree;
 
 use crate::support::patience::until;
-use echo::{Echo, echoed, free_port, pattern};
+use crate::support::ports::free_port;
+use echo::{Echo, echoed, pattern};
 use pair::Pair;
 use rustix::process::Signal;
 use scan::Scan;

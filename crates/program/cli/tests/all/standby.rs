@@ -5,6 +5,7 @@
 
 use crate::support::node;
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, printed, run};
 use crate::support::recordings::{expected, recording};
 use crate::support::refusal::assert_refused;
@@ -58,13 +59,13 @@ impl Pair {
     fn of(setup: Setup) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
-        let feeds = [node::free_address(), node::free_address()];
+        let feeds = [free_address(), free_address()];
         let own = STATIONS.map(|name| node::make_key(name, at));
         let mut stations = STATIONS.map(|name| node::table(name, name.as_ref()));
         stations[1] += &format!("standby_of = \"{}\"\n{}", setup.standby_of, setup.keys);
         let mut line = None;
         for name in setup.centres {
-            let (key, address) = (node::make_key(name, at), node::free_address());
+            let (key, address) = (node::make_key(name, at), free_address());
             let mut centre = node::table(name, name.as_ref());
             centre += &format!("[[listen]]\nbind = \"{address}\"\n");
             let mut ways = [address.to_string(), address.to_string()];

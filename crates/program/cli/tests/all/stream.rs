@@ -10,8 +10,8 @@ mod again;
 mod classes;
 
 use crate::python;
-use crate::support::node::free_address;
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, run, skyhaul, text};
 use crate::support::refusal::{assert_misused, assert_refused, assert_told};
 use rustix::process::Signal;

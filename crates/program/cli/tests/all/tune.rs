@@ -2,6 +2,7 @@
 //! changes in a network of its own.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+use crate::support::ports::ClosedTcp;
 use crate::support::process::{printed, run, text};
 use crate::support::refusal::{assert_misused, assert_told};
 use crate::support::schema::assert_valid;
@@ -112,8 +113,8 @@ fn the_interface_of_the_default_route_gives_the_rate_of_the_line() {
 fn the_round_trip_to_a_port_is_measured_whether_it_is_open_or_not() {
     let folder = tempfile::tempdir().unwrap();
     let open = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    for address in [open.local_addr().unwrap(), closed] {
+    let closed = ClosedTcp::new();
+    for address in [open.local_addr().unwrap(), closed.address()] {
         let to = address.to_string();
         let printed = printed(&["tune", "--to", &to, "--rate", "1gbit", "--json"], folder.path());
         let result: Value = serde_json::from_str(&printed).unwrap();

@@ -6,9 +6,10 @@
 )]
 
 use crate::support::patience::until;
+use crate::support::ports::free_port;
 use crate::support::process::Running;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -48,7 +49,7 @@ impl WebDav {
         fs::write(dir.path().join("password"), "secret\n").unwrap();
         let rights = fs::Permissions::from_mode(0o600);
         fs::set_permissions(dir.path().join("password"), rights).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut command = Command::new("rclone");
         command.args(["serve", "webdav", "root", "--addr", &format!("127.0.0.1:{port}")]);
         command.args(["--cert", "tls.pem", "--key", "tls.key", "--user", "sky"]);

@@ -2,6 +2,7 @@
 
 use super::node;
 use super::patience::until;
+use super::ports::free_address;
 use super::process::{Running, printed, run, text};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -26,7 +27,7 @@ impl Centres {
         let at = folder.path();
         let key = |name: &str| printed(&["keygen", &format!("{name}.key")], at).trim().to_owned();
         let station = key("s");
-        let (addresses, keys) = (CENTRES.map(|_| node::free_address()), CENTRES.map(key));
+        let (addresses, keys) = (CENTRES.map(|_| free_address()), CENTRES.map(key));
         for (name, address) in CENTRES.iter().zip(addresses) {
             let config = format!(
                 "{}[[listen]]\nbind = \"{address}\"\n[[peer]]\nname = \"s\"\nfingerprints = \

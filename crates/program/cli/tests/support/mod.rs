@@ -12,6 +12,7 @@ pub mod node;
 pub mod page;
 pub mod patience;
 pub mod places;
+pub mod ports;
 pub mod process;
 pub mod quota;
 pub mod recordings;

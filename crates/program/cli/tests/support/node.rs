@@ -5,11 +5,9 @@ use serde_json::Value;
 use skyhaul_quic::{Fingerprint, Identity};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 /// The two nodes.
 pub const NODES: [&str; 2] = ["station", "centre"];
@@ -34,29 +32,6 @@ pub fn make_key(name: &str, folder: &Path) -> Fingerprint {
     file.write_all(identity.to_pem().as_bytes()).unwrap();
     identity.fingerprint()
 }
-
-/// An address that a node can bind again and again, over UDP and TCP. Its port is not one of those
-/// that the system gives to other sockets (32768 to 60999 by default), and each call returns
-/// another one.
-pub fn free_address() -> SocketAddr {
-    static CALLS: AtomicU16 = AtomicU16::new(0);
-    // Test binaries that run at the same time begin with ports that are far apart, though their
-    // process numbers are not: a port is free until its node starts.
-    let begin = (std::process::id() as u16).wrapping_mul(APART) % PORTS;
-    let is_free = |address: &SocketAddr| {
-        UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok()
-    };
-    (0..PORTS)
-        .map(|_| FIRST_PORT + begin.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % PORTS)
-        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
-        .find(is_free)
-        .unwrap()
-}
-
-const FIRST_PORT: u16 = 20_000;
-const PORTS: u16 = 12_000;
-/// More than the ports of a few tests.
-const APART: u16 = 97;
 
 /// Starts a node with its configuration in `folder`, where its log is written too.
 pub fn start(name: &str, folder: &Path, flags: &[&str]) -> Running {

@@ -3,10 +3,11 @@
 
 use super::secret;
 use crate::support::patience::until;
+use crate::support::ports::free_port;
 use crate::support::process::Running;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -52,10 +53,6 @@ impl Gateway {
     pub fn path(&self, folder: &str, name: &str) -> PathBuf {
         self.dir.path().join("store/bucket").join(folder).join(name)
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn is_installed(program: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::support::node::{self, NODES};
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::Running;
 use rustix::process::Signal;
 use skyhaul_node::status::{CentreStatus, NodeStatus, StationStatus, ask};
@@ -49,7 +50,7 @@ impl Site {
         ];
         let products = folders.products.unwrap_or_else(|| path("products"));
         let keys = node::make_keys(home.path());
-        let address = node::free_address();
+        let address = free_address();
         let station = format!(
             "{}\n[[destination]]\nto = \"node:centre\"\n[[peer]]\nname = \"centre\"\n\
             addresses = [\"{address}\"]\nfingerprints = [\"{}\"]\n

@@ -92,7 +92,7 @@ fn datagrams_that_a_slow_line_would_bring_too_late_are_dropped_and_counted() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let target = server.local_addr().unwrap().to_string();
     let rule = format!("udp:{target}");
-    let free = crate::support::node::free_address().to_string();
+    let free = crate::support::ports::free_address().to_string();
     let serve = [
         "forward",
         "serve",

@@ -2,9 +2,10 @@
 
 use super::ends::{Ends, are_installed, pattern, printed, program};
 use super::web;
+use crate::support::ports::ClosedTcp;
 use crate::support::process::text;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
 #[test]
@@ -30,7 +31,8 @@ fn a_failed_connection_is_answered_with_the_true_reason() {
     if !are_installed(&["curl"]) {
         return;
     }
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let refusing = ClosedTcp::new();
+    let closed = refusing.address().to_string();
     let ends = Ends::start(&["--allow", &closed], &["-D", "0"], 1);
     // RFC 1928 6: 5 is refused, 2 is not allowed; curl tells the number.
     for (host, number) in [(closed.as_str(), "(5)"), ("127.0.0.2:9", "(2)"), ("localhost:9", "(2)")]

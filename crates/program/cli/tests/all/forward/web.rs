@@ -1,6 +1,7 @@
 //! curl, to a small server of HTTP/1.0.
 
 use super::ends::{Ends, are_installed, pattern, printed, program};
+use crate::support::ports::ClosedTcp;
 use crate::support::process::text;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -96,7 +97,8 @@ fn curl_sees_a_reset_where_nobody_listens_and_where_the_far_end_allows_nothing()
     if !are_installed(&["curl"]) {
         return;
     }
-    let target = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let closed = ClosedTcp::new();
+    let target = closed.address().to_string();
     for (allow, reason) in [
         (&["--allow", &target][..], "Connection refused"),
         (&[], "the connecting node's rules do not allow it"),

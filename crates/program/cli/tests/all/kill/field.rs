@@ -2,6 +2,7 @@
 
 use crate::support::node;
 use crate::support::patience::now;
+use crate::support::ports::free_address;
 use crate::support::process::Running;
 use crate::support::recordings::{CLEAN, recording};
 use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig};
@@ -65,7 +66,7 @@ impl Field {
     }
 
     fn add_centre(&mut self, name: &str, seed: u64) {
-        let centre = node::free_address();
+        let centre = free_address();
         let link = LinkConfig {
             loss: Loss::Independent(Probability::of(1, 100)),
             ..LinkConfig::line(Rate::from_mbps(50), Span::from_millis(40))

@@ -62,8 +62,3 @@ pub fn echoed(address: &str, len: usize) -> bool {
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place % 251) as u8 ^ (place >> 13) as u8).collect()
 }
-
-/// A port that was unused a moment ago.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}

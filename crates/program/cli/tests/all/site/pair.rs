@@ -3,6 +3,7 @@
 use super::tree::Tree;
 use crate::support::node::{self, NODES};
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::{DAMAGED, recording};
 use serde_json::Value;
@@ -31,7 +32,7 @@ impl Pair {
     pub fn prepare(peer: &str, tables: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = node::make_keys(folder.path());
-        let centre = node::free_address();
+        let centre = free_address();
         let link = LinkConfig::line(Rate::from_mbps(50), Duration::from_millis(20));
         let config = ProxyConfig::new("127.0.0.1:0".parse().unwrap(), centre, link);
         let mut proxy = LinkProxy::bind(config).unwrap();

@@ -1,8 +1,8 @@
 //! Streams that lose their session.
 
 use super::{Ends, PATIENT, arguments, summary};
-use crate::support::node::free_address;
 use crate::support::patience::until;
+use crate::support::ports::free_address;
 use crate::support::process::{Running, skyhaul};
 use rustix::process::Signal;
 use std::fs;
