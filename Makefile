@@ -16,6 +16,8 @@
 # make bench-deliver    what deliveries cost a node at 1 TB a day, and what bad customers cost
 #                 the others
 #                 (needs openssl; with sshd and rclone there are four kinds of customers)
+# make bench-page    what 50 scrapes a second and 20 open pages cost two nodes that send as fast as
+#                 they can
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
 #                 writes docs/explanation/published.md and its pictures
 # make compare-apps    files over an emulated line, beside scp, rsync, rclone, aria2c and lftp (needs root)
@@ -41,7 +43,7 @@ SESSION_SEEDS = 10000
 KILLS = 200
 
 .PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net \
-	bench-steady bench-stream bench-rtp bench-serve bench-deliver compare compare-apps fuzz \
+	bench-steady bench-stream bench-rtp bench-serve bench-deliver bench-page compare compare-apps fuzz \
 	fuzz-long wheel deb check-deb static oci check-oci setup build
 .DEFAULT_GOAL = build
 
@@ -104,6 +106,9 @@ bench-serve: build
 
 bench-deliver: build
 	bench/peers/deliver.py target/release/skyhaul
+
+bench-page: build
+	bench/peers/page.py target/release/skyhaul
 
 compare: build
 	bench/peers/install.sh target/peers

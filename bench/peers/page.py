@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""What those who look at a node cost it: scrapes of its metrics and open pages.
+
+Run with the built program's path. A station sends a recording of BENCH_FRAMES (600,000) frames to a
+centre as fast as both can, BENCH_ROUNDS (3) times with nobody looking and as many times with 50
+scrapes of /metrics a second and 20 open streams of looks at the page of each of the two. Printed
+are the rate from the station's start to its last receipt, and the processor time of both nodes and
+of those who look, who take it from the nodes where all cores are busy. Bar: 1 % less.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from process_use import cpu
+
+FRAMES = int(os.environ.get("BENCH_FRAMES", "600000"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+SCRAPES, PAGES = 50, 20
+PAGES_AT = ("127.0.0.1:18480", "127.0.0.1:18481")
+PATIENCE = 300
+
+skyhaul = str(pathlib.Path(sys.argv[1]).resolve())
+
+# A process of its own for each kind: what it computes is not in the figures of this one.
+SCRAPER = """
+import http.client, sys, time
+one = [http.client.HTTPConnection(at) for at in sys.argv[2:]]
+begun, count = time.monotonic(), 0
+while True:
+    for each in one:
+        each.request("GET", "/metrics")
+        answer = each.getresponse()
+        if answer.status != 200 or not answer.read():
+            sys.exit("no metrics")
+    count += len(one)
+    time.sleep(max(0, begun + count / len(one) / float(sys.argv[1]) - time.monotonic()))
+"""
+READER = """
+import selectors, socket, sys
+chosen = selectors.DefaultSelector()
+for at in sys.argv[2:]:
+    host, port = at.split(":")
+    for _ in range(int(sys.argv[1])):
+        one = socket.create_connection((host, int(port)))
+        one.sendall(f"GET /api/v1/stream HTTP/1.1\\r\\nhost: {at}\\r\\n\\r\\n".encode())
+        chosen.register(one, selectors.EVENT_READ)
+while True:
+    for key, _ in chosen.select():
+        if not key.fileobj.recv(1 << 20):
+            sys.exit("a stream ended")
+"""
+
+
+def status(folder, config):
+    answer = subprocess.run([skyhaul, "status", "--config", config, "--json"], cwd=folder,
+                            capture_output=True, text=True)
+    return json.loads(answer.stdout) if answer.returncode == 0 else {}
+
+
+def until(look):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise SystemExit("the nodes do not come so far")
+
+
+def node(folder, *arguments):
+    log = open(folder / "nodes.log", "a")
+    return subprocess.Popen([skyhaul, "run", *arguments], cwd=folder, stdout=log, stderr=log,
+                            stdin=subprocess.DEVNULL)
+
+
+def one_run(folder, keys, looked_at):
+    """Gbit/s; processor time a second of the centre, of the station and of those who look."""
+    for name in ("store", "spool"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    table = '[node]\nname = "{0}"\nkey = "{0}.key"\nstate = "{1}"\n[web]\nbind = "{2}"\n'
+    (folder / "centre.toml").write_text(
+        table.format("c", "store", PAGES_AT[0]) + '[[listen]]\nbind = "127.0.0.1:0"\n'
+        f'[[peer]]\nname = "s"\nfingerprints = ["{keys["s"]}"]\n')
+    centre = node(folder, "centre.toml")
+    looking = []
+    try:
+        address = until(lambda: status(folder, "centre.toml").get("centre", {}).get("address"))
+        (folder / "station.toml").write_text(
+            table.format("s", "spool", PAGES_AT[1]) + '[[destination]]\nto = "node:c"\n'
+            f'[[peer]]\nname = "c"\naddresses = ["{address}"]\nfingerprints = ["{keys["c"]}"]\n'
+            '[[channel]]\nname = "x"\ninput = "file:pass.dat"\n')
+        spent, began = cpu(centre.pid), time.monotonic()
+        station = node(folder, "station.toml", "--until-sent")
+        if looked_at:
+            until(lambda: status(folder, "station.toml"))
+            for script, count in ((SCRAPER, SCRAPES), (READER, PAGES)):
+                looking.append(subprocess.Popen([sys.executable, "-c", script, str(count),
+                                                 *PAGES_AT], stderr=subprocess.DEVNULL))
+        _, code, used = os.wait4(station.pid, 0)
+        took = time.monotonic() - began
+        if code != 0:
+            raise SystemExit(f"the station failed: {(folder / 'nodes.log').read_text()[-2000:]}")
+        shares = [cpu(centre.pid) - spent, used.ru_utime + used.ru_stime]
+        shares.append(sum(cpu(one.pid) for one in looking))
+        size = (folder / "pass.dat").stat().st_size
+        return size * 8 / took / 1e9, [share / took for share in shares]
+    finally:
+        for one in [*looking, centre]:
+            one.terminate()
+            one.wait()
+
+
+def main():
+    print(f"load of the machine {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory(dir=".") as made:
+        folder = pathlib.Path(made).resolve()
+        keys = {}
+        for name in "sc":
+            made = subprocess.run([skyhaul, "keygen", f"{name}.key"], cwd=folder, check=True,
+                                  capture_output=True, text=True)
+            keys[name] = made.stdout.split()[-1]
+        subprocess.run([skyhaul, "generate", "--mission", "noaa-21", "--frames", str(FRAMES),
+                        "--output", "pass.dat"], cwd=folder, check=True, capture_output=True)
+        rates = {False: [], True: []}
+        for number in range(ROUNDS):
+            for looked_at in (False, True):
+                rate, shares = one_run(folder, keys, looked_at)
+                rates[looked_at].append(rate)
+                kind = f"{SCRAPES} scrapes/s and {PAGES} pages of each" if looked_at else "alone"
+                print(f"round {number + 1}, {kind}: {rate:.3f} Gbit/s; of a core: centre "
+                      f"{shares[0]:.0%}, station {shares[1]:.0%}, who looks {shares[2]:.1%}",
+                      flush=True)
+        alone, beside = (statistics.median(rates[kind]) for kind in (False, True))
+        print(f"median {alone:.3f} Gbit/s, beside those who look {beside:.3f} "
+              f"({(beside / alone - 1) * 100:+.1f} %; spread alone "
+              f"{(max(rates[False]) / min(rates[False]) - 1) * 100:.1f} %)")
+    print(f"load of the machine {os.getloadavg()[0]:.2f}")
+
+
+main()
