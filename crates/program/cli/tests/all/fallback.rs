@@ -147,11 +147,30 @@ fn states(paths: &[Value]) -> Vec<&str> {
     paths.iter().filter_map(|path| path["state"].as_str()).collect()
 }
 
+/// A contact under way that has found out that large packets are lost. None where it has ended
+/// before.
+fn under_way_with_large_ones_lost() -> Option<(Changing, Running)> {
+    let changing = Changing::new();
+    let station = changing.under_way();
+    changing.change(&LinkConfig { largest: Some(ByteCount::new(1_400)), ..line() });
+    let found_out = changing.site.until(|status| {
+        let payload = &status["destinations"][0]["line"]["paths"][0]["payload"];
+        let is_smaller = payload.as_u64().is_some_and(|size| size < 1_472);
+        let has_ended =
+            status["contacts"][0]["state"] == "closed" && status["spool"]["blocks"] == 0;
+        (is_smaller || has_ended).then_some(is_smaller)
+    });
+    if !found_out {
+        changing.site.assert_whole();
+    }
+    found_out.then_some((changing, station))
+}
+
 #[test]
 fn when_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_an_alarm_says_so() {
-    let changing = Changing::new();
-    let mut station = changing.under_way();
-    changing.change(&LinkConfig { largest: Some(ByteCount::new(1_400)), ..line() });
+    // On a busy machine, the path may be silent for a second before enough full datagrams are lost,
+    // and TCP may carry the rest: then once more.
+    let (changing, mut station) = (0..8).find_map(|_| under_way_with_large_ones_lost()).unwrap();
     let log = station.log_until("bytes are lost");
     assert!(log.contains("packets on path"), "{log}");
     changing.site.assert_whole();

@@ -1,9 +1,11 @@
 //! The program as a process: run to its end, or in the background and ended with the test.
 
-use super::patience::until;
+use super::patience::{PATIENCE, until};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 
@@ -73,11 +75,9 @@ impl Running {
     /// The next line that it prints.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
-        self.output
-            .as_mut()
-            .expect("its output is piped")
-            .read_line(&mut line)
-            .expect("it writes UTF-8");
+        let piped = self.output.as_mut().expect("its output is piped");
+        assert!(says_more(piped), "nothing is printed after {PATIENCE:?}");
+        piped.read_line(&mut line).expect("it writes UTF-8");
         line
     }
 
@@ -102,6 +102,7 @@ impl Running {
         while !log[from..].contains(part) {
             from = log.len();
             let piped = self.log.as_mut().expect("its log is piped");
+            assert!(says_more(piped), "nothing after {PATIENCE:?}: `{part}` is not in: {log}");
             let read = piped.read_line(&mut log).expect("the log is text");
             assert!(read > 0, "`{part}` is not in: {log}");
         }
@@ -136,6 +137,13 @@ impl Running {
         }
         Ended { code: status.code(), output, log }
     }
+}
+
+/// Waits until there is something to read, or the end of it.
+fn says_more<R: Read + AsFd>(piped: &BufReader<R>) -> bool {
+    let mut ready = [PollFd::new(piped.get_ref(), PollFlags::IN)];
+    let patience = Timespec::try_from(PATIENCE).expect("it is short");
+    !piped.buffer().is_empty() || poll(&mut ready, Some(&patience)).is_ok_and(|count| count > 0)
 }
 
 impl Drop for Running {
