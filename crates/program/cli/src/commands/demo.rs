@@ -22,7 +22,7 @@ mod verdict;
 mod wait;
 
 use super::rate::share_text;
-use super::signals::stop_flag;
+use super::signals::terminal_flag;
 use customers::{Customers, ForeignServers};
 use folder::Folder;
 use line::LineFacts;
@@ -97,7 +97,7 @@ pub struct Demo {
 /// an interrupt.
 pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     let plan = plan(command)?;
-    let interrupted = stop_flag()?;
+    let interrupted = terminal_flag()?;
     let sources = match command.long {
         None => PassSource::recordings(),
         Some(length) => PassSource::long(length, plan.downlink_rate, plan.seed)?,

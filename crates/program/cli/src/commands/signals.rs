@@ -16,18 +16,15 @@ use tracing_subscriber::prelude::*;
 /// # Errors
 /// The system does not let signals be caught.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
-            Failure::io(
-                "signal handlers cannot be installed",
-                "this process",
-                "start it again",
-                source,
-            )
-        })?;
-    }
-    Ok(stop)
+    flag_of(&[SIGINT, SIGTERM])
+}
+
+/// A flag that the loss of the terminal (SIGHUP) sets too.
+///
+/// # Errors
+/// The system does not let signals be caught.
+pub fn terminal_flag() -> Result<Arc<AtomicBool>, Failure> {
+    flag_of(&[SIGINT, SIGTERM, SIGHUP])
 }
 
 /// A flag that a hang-up (SIGHUP) sets, for what reads its configuration again.
@@ -35,11 +32,18 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 /// # Errors
 /// The system does not let signals be caught.
 pub fn reload_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let reload = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).map_err(|source| {
-        Failure::io("signal handlers cannot be installed", "this process", "start it again", source)
-    })?;
-    Ok(reload)
+    flag_of(&[SIGHUP])
+}
+
+fn flag_of(signals: &[i32]) -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in signals {
+        signal_hook::flag::register(*signal, Arc::clone(&flag)).map_err(|source| {
+            let what = "signal handlers cannot be installed";
+            Failure::io(what, "this process", "start it again", source)
+        })?;
+    }
+    Ok(flag)
 }
 
 /// How a node's process logs and ends.

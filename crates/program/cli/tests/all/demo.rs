@@ -173,14 +173,16 @@ fn assert_gone(nodes: &[(String, u32)]) {
 }
 
 #[test]
-fn an_interrupt_ends_all_nodes_and_gives_its_own_exit_code() {
-    let folder = tempfile::tempdir().unwrap();
-    let (running, nodes) = playing(folder.path());
-    running.signal(Signal::INT);
-    let ended = running.end();
-    assert_eq!(ended.code, Some(130));
-    assert!(ended.log.contains("interrupted"), "{}", ended.log);
-    assert_gone(&nodes);
+fn an_interrupt_and_a_lost_terminal_end_all_nodes_and_give_an_exit_code_of_their_own() {
+    for signal in [Signal::INT, Signal::HUP] {
+        let folder = tempfile::tempdir().unwrap();
+        let (running, nodes) = playing(folder.path());
+        running.signal(signal);
+        let ended = running.end();
+        assert_eq!(ended.code, Some(130));
+        assert!(ended.log.contains("interrupted"), "{}", ended.log);
+        assert_gone(&nodes);
+    }
 }
 
 #[test]
