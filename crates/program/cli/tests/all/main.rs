@@ -47,6 +47,7 @@ mod outlets;
 mod package;
 mod packets;
 mod page;
+mod page_rules;
 mod pair;
 mod passes;
 mod pauses;

@@ -18,7 +18,7 @@ use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 
 /// A centre with a page, which has received the damaged recording.
-fn shown() -> (Site, String) {
+pub fn shown() -> (Site, String) {
     let site = Site::with("[web]\nbind = \"127.0.0.1:0\"\n");
     let path = recording(DAMAGED);
     let channel = format!("[[channel]]\nname = \"x\"\ninput = \"file:{}\"\n", path.display());
