@@ -1,6 +1,6 @@
-//! Two nodes that get a node's products, of which one is away for a day, in virtual time: the queues
-//! of destinations, the sessions with both nodes, their class tree and their one line are those of
-//! the program.
+//! Two nodes that get a node's products, of which one is away for a day, in virtual time: the
+//! queues of destinations, the sessions with both nodes, their class tree and their one line are
+//! those of the program.
 //!
 //! Asserted are times of the line, which the same seed repeats; `--nocapture` prints them.
 
@@ -31,6 +31,8 @@ const CONNECTIONS: usize = 4;
 const DAY: Duration = Duration::from_secs(86_400);
 /// Long enough for all of the backlog; the last product is published ten seconds before.
 const LAST: Duration = Duration::from_secs(670);
+/// The other node is watched from then on before the return.
+const BEFORE: Duration = Duration::from_secs(3_600);
 /// The line of the node to both others.
 const LINE: Rate = Rate::from_mbps(24);
 const ROUND_TRIP: Duration = Duration::from_millis(160);
@@ -57,7 +59,7 @@ enum Classes {
 }
 
 /// The products that a node published, and a pass to one of the others.
-struct Outlet {
+struct Deliverer {
     queue: DestinationQueue,
     rules: DeliveryRules,
     deliveries: BTreeMap<u64, Delivery>,
@@ -83,7 +85,7 @@ fn utc(at: Instant) -> Utc {
     Utc::from_day(20_783, at.since(Instant::ZERO))
 }
 
-impl Outlet {
+impl Deliverer {
     fn new(class: ClassId, pass: Option<StreamConfig>) -> Self {
         let retry = RetryRules { most: PAUSE, ..RetryRules::default() };
         let rules = DeliveryRules { retry, ..DeliveryRules::default() };
@@ -194,7 +196,7 @@ impl Outlet {
     }
 }
 
-impl User for Outlet {
+impl User for Deliverer {
     fn event(&mut self, now: Instant, session: &mut Session, event: Event) {
         if let Event::Settled { id, outcome } = &event {
             assert_eq!(*outcome, Outcome::Delivered, "{id:?}");
@@ -214,12 +216,12 @@ impl User for Outlet {
     }
 }
 
-type Way = World<Outlet, Arrivals>;
+type Way = World<Deliverer, Arrivals>;
 
 /// What a run came to.
 struct Day {
-    near: Outlet,
-    away: Outlet,
+    near: Deliverer,
+    away: Deliverer,
     /// From the first block of the pass to the last one's arrival.
     pass: Duration,
     /// Of its blocks from hand-over to arrival: the median, the 99th of 100, and the longest.
@@ -249,7 +251,7 @@ fn way(line: &LineShare, tree: &ClassTree, pass: Option<StreamConfig>) -> Way {
         loss: Probability::of(1, 1_000),
         ..PlainLine::default()
     };
-    let outlet = Outlet::new(leaf("products"), pass);
+    let outlet = Deliverer::new(leaf("products"), pass);
     let world = WorldConfig { tick: Duration::from_millis(2), ..WorldConfig::alike(config) };
     let paths = [WorldPath::new(plain)];
     let mut way = World::new(world, &paths, 7, outlet, Arrivals::default());
@@ -258,7 +260,7 @@ fn way(line: &LineShare, tree: &ClassTree, pass: Option<StreamConfig>) -> Way {
     way
 }
 
-/// A day with the one node, and then with both; `away` for how long the other one is not there.
+/// An hour with the one node, and then with both; `away` for how long the other one is not there.
 fn run(classes: Classes, away: Duration) -> Day {
     let tree = tree(classes);
     let line = LineShare::new(tree.clone());
@@ -279,6 +281,8 @@ fn run(classes: Classes, away: Duration) -> Day {
         stop: begin + PASS_FROM + PASS_SPAN,
     };
     let (mut near, mut far) = (way(&line, &tree, None), way(&line, &tree, Some(pass)));
+    near.run_until(begin - BEFORE, |_| false);
+    near.near.user.next = begin - BEFORE;
     assert!(near.open());
     near.run_until(begin, |_| false);
     // Products that are published before the absence are there.
@@ -308,7 +312,7 @@ fn run(classes: Classes, away: Duration) -> Day {
     latencies.sort_unstable();
     let latencies = [50, 99, 100].map(|share| latencies[(latencies.len() - 1) * share / 100]);
     let pass = last.since(blocks[0].at);
-    let away = Outlet { pass: Traffic::new(None, 1), ..away };
+    let away = Deliverer { pass: Traffic::new(None, 1), ..away };
     Day { near: near.near.user, away, pass, latencies }
 }
 
@@ -333,7 +337,7 @@ fn a_node_that_was_away_for_a_day_catches_up_newest_first_and_slows_no_pass() {
     told("with one, one class", &one);
     told("with one, products in a class of their own", &two);
     for day in [&alone, &one, &two] {
-        // All day the other node is there at once.
+        // At the other node each product is there at once, before and after the return.
         day.near.assert_all_there();
         let slowest = day.near.slowest(Duration::ZERO);
         assert!(slowest < Duration::from_secs(5), "{slowest:?}");

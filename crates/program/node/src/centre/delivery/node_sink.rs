@@ -69,8 +69,12 @@ impl NodeSink {
 
     /// A file or folder at the far node, by its name below the folder.
     fn path(&self, name: &str) -> Result<RelPath, DeliveryFailure> {
-        let below = format!("{}/{name}", self.at.folder.as_str());
-        RelPath::new(below.trim_matches('/').as_bytes())
+        let below = match (self.at.folder.as_str(), name) {
+            ("", name) => name.to_owned(),
+            (folder, "") => folder.to_owned(),
+            (folder, name) => format!("{folder}/{name}"),
+        };
+        RelPath::new(below.as_bytes())
             .map_err(|_| self.failed(FailureKind::Refused, &format!("no file can be {name:?}")))
     }
 

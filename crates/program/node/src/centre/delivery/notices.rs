@@ -1,11 +1,12 @@
 //! The notices of a consumer, in its folder of notices.
 
 use super::named::names;
-use super::outlet::tell;
+use super::outlet::{Outlet, tell};
 use super::read_notices::ReadNotice;
 use super::worker::OutletWorker;
 use sha2::{Digest, Sha256};
 use skyhaul_catalogue_io::CatalogueReader;
+use skyhaul_config::ProductSubscription;
 use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, FailureKind, Notice};
 use skyhaul_events::{AlarmKind, EventKind};
 use skyhaul_units::ByteCount;
@@ -24,7 +25,7 @@ impl OutletWorker {
         let say = |failure: DeliveryFailure| failure.sentence;
         let entries = match self.sink().and_then(|sink| sink.list(&folder)) {
             Err(DeliveryFailure { kind: FailureKind::Access, .. })
-                if self.outlet.needs_no_notices() =>
+                if needs_no_notices(&self.outlet) =>
             {
                 return Ok(());
             }
@@ -112,4 +113,11 @@ impl OutletWorker {
         }
         Ok("read")
     }
+}
+
+/// Whether it is no trouble that notices may not be read: a node gives the right to read apart from
+/// that to write, and here no subscription awaits an answer.
+fn needs_no_notices(outlet: &Outlet) -> bool {
+    let awaits = |one: &ProductSubscription| one.entry.answer.is_some();
+    outlet.destination.node().is_some() && !outlet.subscriptions.iter().any(awaits)
 }

@@ -188,16 +188,14 @@ impl Outlet {
         true
     }
 
-    /// Whether it is no trouble that notices may not be read: a node gives the right to read apart
-    /// from that to write, and here no subscription awaits an answer.
-    pub fn needs_no_notices(&self) -> bool {
-        let awaits = |one: &ProductSubscription| one.entry.answer.is_some();
-        self.destination.node().is_some() && !self.subscriptions.iter().any(awaits)
-    }
-
     /// Keeps how a look for notices ended.
     pub fn heard(&self, heard: Result<(), String>) {
-        self.state().heard = heard;
+        let mut state = self.state();
+        if heard.is_err() && self.destination.node().is_some() {
+            // Each look waits for a session.
+            state.look = self.clock.now() + FAR_LOOK;
+        }
+        state.heard = heard;
     }
 
     /// Why it cannot be used; none where it can.
@@ -270,7 +268,7 @@ pub fn spread(id: u64) -> u32 {
 const NEAR_LOOK: Duration = Duration::from_millis(500);
 /// Between two looks into a folder of another node, over a session that is there.
 const NODE_LOOK: Duration = Duration::from_secs(5);
-/// Between two looks into a folder of another machine.
+/// Between two looks into a folder of another machine, or of a node that is away.
 const FAR_LOOK: Duration = Duration::from_secs(30);
 
 /// Notes what became of a delivery.
