@@ -160,7 +160,12 @@ impl Outlet {
 
     /// A delivery that ran has ended: well, or with this failure.
     pub fn ended(&self, id: u64, failure: Option<&DeliveryFailure>) {
-        self.state().queue.ended(self.clock.utc(), id, failure, spread(id));
+        let mut state = self.state();
+        state.queue.ended(self.clock.utc(), id, failure, spread(id));
+        if failure.is_none() && state.heard.is_err() {
+            // It can be reached: notices are looked for at once.
+            state.look = Instant::ZERO;
+        }
     }
 
     /// The deliveries whose notice is given up now.
