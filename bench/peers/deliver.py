@@ -13,6 +13,9 @@ another node; those whose server is not installed are left out, and said so.
    They have all products in their backlogs. Printed are the median and 95th percentile of the time
    from the order to the acceptance, of each round, and by how much the bad ones lengthen the 95th
    percentile. Bar: 10 %.
+3. The same, where the node also serves its products (`[serve]`): rounds without readers, and rounds
+   beside BENCH_SLOW (2000) of them that have asked for the longest file and read 1 kB a second
+   each. Bar: 10 %.
 
 The load of the machine is printed before and after: what else runs here is in all figures. Ends
 with 1 where a product is not delivered, or is another one than was published.
@@ -34,17 +37,20 @@ import threading
 import time
 
 from process_use import cpu, memory
+from slow_readers import SlowReaders, raise_limit
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
 RATE = float(os.environ.get("BENCH_RATE", "11.6"))
 PRODUCTS = int(os.environ.get("BENCH_PRODUCTS", "200"))
 APART = float(os.environ.get("BENCH_APART", "0.06"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+SLOW = int(os.environ.get("BENCH_SLOW", "2000"))
 PATIENCE = 600
 
 skyhaul = str(pathlib.Path(sys.argv[1]).resolve())
 root = None
 running = []
+raise_limit()
 
 
 def run(*arguments):
@@ -271,12 +277,14 @@ def subscription(name, to, into):
             f'into = "{into}"\n[subscription.retry]\nfirst = "1 s"\nmost = "2 s"\n')
 
 
-def make_products(base, station_key, centre_key, frames, wanted):
-    """Plays downlinks until there are so many products, or one where none is wanted."""
+def make_products(base, station_key, centre_key, lengths, wanted):
+    """Plays downlinks of these numbers of frames, and the last of them again, until there are so
+    many products."""
     centre = start_centre(base, "")
     address = ask("status")["centre"]["address"]
     played = 0
     while True:
+        frames = lengths[min(played, len(lengths) - 1)]
         output = f"x{frames}.dat"
         if not (root / output).exists():
             run("generate", "--mission", "noaa-21", "--frames", str(frames), "--output", output)
@@ -357,9 +365,23 @@ def moment(text):
     return datetime.datetime.fromisoformat(text).timestamp()
 
 
-def one_round(base, customers, products, label, bad):
-    """Seconds from the order to the acceptance, of each product at each customer."""
-    tables = "".join(destination(f"{name}-{label}", one.place())
+def longest_url(address):
+    """The address of the longest file that the node serves."""
+    found = subprocess.run(["curl", "-s", f"http://{address}/stac/search?limit=1000"], check=True,
+                           capture_output=True).stdout
+    files = [(asset["file:size"], item["id"], name) for item in json.loads(found)["features"]
+             for name, asset in item["assets"].items()]
+    _, item, name = max(files)
+    return f"http://{address}/products/{item}/{name}"
+
+
+def one_round(base, customers, products, label, bad, slow=None):
+    """Seconds from the order to the acceptance, of each product at each customer; beside so many
+    slow readers of the node's server of products, if it is one."""
+    tables = "" if slow is None else (
+        f'[serve]\nbind = "127.0.0.1:0"\nconnections = {SLOW + 100}\n'
+        f'connections_per_address = {SLOW + 100}\n')
+    tables += "".join(destination(f"{name}-{label}", one.place())
                      for name, one in customers.items())
     names = [f"{name}-{label}" for name in customers]
     tables += subscription(f"good-{label}", names, label)
@@ -377,6 +399,10 @@ def one_round(base, customers, products, label, bad):
     run("subscription", "backfill", f"good-{label}", "--from", products[0][0], "--to",
         products[1][0], "--config", "centre.toml")
     until(lambda: all(len(accepted(name)) == 1 for name in names))
+    readers = None
+    if slow:
+        readers = SlowReaders(longest_url(ask("status")["serve"]["address"]), slow)
+        until(lambda: ask("status")["serve"]["connections"] >= slow)
     ordered = {}
     for nth, (published, name, _) in list(enumerate(products))[1:]:
         began = time.monotonic()
@@ -394,32 +420,49 @@ def one_round(base, customers, products, label, bad):
     taken = sum(len(accepted(name)) for name in bad_names)
     if taken >= len(products) * max(len(bad_names), 1):
         raise SystemExit("the bad customers took everything")
+    if readers:
+        # They were there to the end.
+        there = ask("status")["serve"]["connections"]
+        if there < slow:
+            raise SystemExit(f"{slow - there} slow readers were cut off")
+        readers.stop()
     all_there(customers, label, products)
     stop(centre)
     return spans
 
 
-def beside_bad(base, customers, products):
-    first = {name for _, _, files in products for name in files}
-    bad = bad_customers(first)
-    found = {"without": [], "with": []}
+def compared(base, customers, products, what, rounds):
+    """Rounds of both kinds in turns: `rounds` has for each kind its label and what is different."""
+    found = {kind: [] for kind in rounds}
     for nth in range(ROUNDS):
-        for kind, those in (("without", {}), ("with", bad)):
-            by_name = one_round(base, customers, products, f"{kind}-{nth}", those)
+        for kind, different in rounds.items():
+            by_name = one_round(base, customers, products, f"{kind}-{nth}", **different)
             spans = [span for each in by_name.values() for span in each]
             p50 = statistics.median(spans)
             p95 = statistics.quantiles(spans, n=20)[-1]
             found[kind].append(p95)
             each = ", ".join(f"{name} {statistics.quantiles(own, n=20)[-1] * 1e3:.0f}"
                              for name, own in by_name.items())
-            print(f"  round {nth + 1} {kind} bad customers: median {p50 * 1e3:.0f} ms, 95 % "
+            print(f"  round {nth + 1} {kind} {what}: median {p50 * 1e3:.0f} ms, 95 % "
                   f"{p95 * 1e3:.0f} ms ({each}), worst {max(spans) * 1e3:.0f} ms; {load()}")
-    without, beside = (statistics.median(found[kind]) for kind in ("without", "with"))
-    spread = (max(found["without"]) - min(found["without"])) / without * 100
+    without, beside = (statistics.median(own) for own in found.values())
+    first = next(iter(found.values()))
+    spread = (max(first) - min(first)) / without * 100
     print(f"95th percentile of {len(products)} products at {len(customers)} customers: "
-          f"{without * 1e3:.0f} ms; beside three bad ones {beside * 1e3:.0f} ms, "
-          f"{(beside / without - 1) * 100:+.1f} % (bar 10 %); rounds without bad ones differ by "
+          f"{without * 1e3:.0f} ms; beside {what} {beside * 1e3:.0f} ms, "
+          f"{(beside / without - 1) * 100:+.1f} % (bar 10 %); rounds without differ by "
           f"{spread:.0f} %")
+
+
+def beside_bad(base, customers, products):
+    first = {name for _, _, files in products for name in files}
+    compared(base, customers, products, "three bad customers",
+             {"without": {"bad": {}}, "with": {"bad": bad_customers(first)}})
+
+
+def beside_slow(base, customers, products):
+    compared(base, customers, products, f"{SLOW} slow readers",
+             {"unread": {"bad": {}, "slow": 0}, "read": {"bad": {}, "slow": SLOW}})
 
 
 # So that what it started ends with it.
@@ -437,11 +480,16 @@ with tempfile.TemporaryDirectory() as folder:
         # A customer's share of a minute: a frame has about a kilobyte.
         frames = int(SECONDS * RATE * 1e3 / len(customers))
         large = base.replace("STATE", "large") + '[products]\ndir = "large-products"\n'
-        products = make_products(large, station_key, centre_key, frames, 1)
+        products = make_products(large, station_key, centre_key, [frames], 1)
         at_rate(large, customers, products)
         small = base.replace("STATE", "small") + '[products]\ndir = "small-products"\n'
-        products = make_products(small, station_key, centre_key, 600, PRODUCTS)
+        # The first products are long, for slow readers: no socket holds one.
+        products = make_products(small, station_key, centre_key, [20_000, 600], PRODUCTS)
         beside_bad(small, customers, products)
+        if shutil.which("curl"):
+            beside_slow(small, customers, products)
+        else:
+            print("left out: slow readers, because curl is not installed")
         print(load())
     finally:
         for process in list(running):

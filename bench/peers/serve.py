@@ -14,9 +14,7 @@ import hashlib
 import json
 import os
 import pathlib
-import resource
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -25,6 +23,7 @@ import threading
 import time
 
 from process_use import cpu, memory
+from slow_readers import SlowReaders, raise_limit
 
 CLIENTS = int(os.environ.get("BENCH_CLIENTS", "64"))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
@@ -33,8 +32,7 @@ FRAMES = int(os.environ.get("BENCH_FRAMES", "200000"))
 PATIENCE = 300
 
 skyhaul = str(pathlib.Path(sys.argv[1]).resolve())
-hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+raise_limit()
 
 
 def run(folder, *arguments):
@@ -152,29 +150,12 @@ def slow(folder):
     file, _, _ = largest(folder)
     url = address_of(f"http://{address}", file, [])
     alone = timed(url, 20)
-    host, port = address.rsplit(":", 1)
-    path = url.split(address, 1)[1]
-    over = threading.Event()
-    sockets = []
-    for _ in range(SLOW):
-        one = socket.create_connection((host, int(port)))
-        one.sendall(f"GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
-        sockets.append(one)
-
-    def read():
-        while not over.is_set():
-            for one in sockets:
-                one.recv(1000)
-            over.wait(1)
-
-    reader = threading.Thread(target=read)
-    reader.start()
+    readers = SlowReaders(url, SLOW)
     until(lambda: status(folder)["serve"]["connections"] >= SLOW)
     beside = timed(url, 20)
     print(f"{SLOW} slow readers: a file takes {beside}; without them {alone}; "
           f"node {memory(process.pid):.0f} MB")
-    over.set()
-    reader.join()
+    readers.stop()
     stop(process)
 
 

@@ -3,6 +3,7 @@
 //! A file is written beside its final name with many requests under way, made durable, and renamed.
 
 mod client;
+mod known_status;
 mod login;
 mod refusal;
 mod upload;

@@ -21,7 +21,7 @@ section! {
     /// of products.
     "[[destination]]" DestinationEntry applies at_once(
         name, to, key, password, host_keys, ca, endpoint, region, profile_file, profile, rate,
-        connections, publish, directory, notices, catch_up_class, catch_up_after
+        connections, publish, directory, notices, class, catch_up_class, catch_up_after
     ) checked by DestinationEntry::check {
         /// The name by which subscriptions, commands and status name it, and the consumer's name in
         /// delivery records. A node has the name of its `[[peer]]`; so has a folder of a node,
@@ -69,8 +69,12 @@ section! {
         /// `s3://BUCKET/PREFIX`. Default: its path, and in `cnm` records its address.
         directory: String => optional,
         /// The folder below the place where the consumer writes its notices. The node moves them to
-        /// `read` there.
+        /// `read` there. At another node this needs `read = true` in its `[peer.files]`.
         notices: String => "notices",
+        /// Of a folder of a node: the class of what goes there, among contacts, mirrors and streams
+        /// in the session with that node. Within the class products have priority 7, behind live
+        /// data. Default: the first leaf class.
+        class: Name => optional,
         /// Of a node: it gets every contact, and its receipts do not count: the spool frees data
         /// without them. For a new release that is tried on live data.
         shadow: bool => "false",
@@ -292,10 +296,11 @@ impl DestinationEntry {
             ("connections", self.connections != 1),
             ("directory", self.directory.is_some()),
         ];
-        let foreign: [&[_]; 2] = match &self.to {
-            DestinationPlace::Node(_) => [&of_place, &of_server],
-            DestinationPlace::Products(OutletPlace::Node(_)) => [&of_node, &of_server],
-            DestinationPlace::Products(OutletPlace::Remote(_)) => [&of_node, &[]],
+        let of_folder = [("class", self.class.is_some())];
+        let foreign: [&[_]; 3] = match &self.to {
+            DestinationPlace::Node(_) => [&of_place, &of_server, &of_folder],
+            DestinationPlace::Products(OutletPlace::Node(_)) => [&of_node, &of_server, &[]],
+            DestinationPlace::Products(OutletPlace::Remote(_)) => [&of_node, &of_folder, &[]],
         };
         foreign.into_iter().flatten().find(|(_, is_given)| *is_given).map(|(key, _)| *key)
     }

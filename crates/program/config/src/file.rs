@@ -13,7 +13,7 @@ use crate::forwards::{FarNodes, ForwardEntry};
 use crate::mirrors::{FilesEntry, MirrorEntry};
 use crate::node::Node;
 use crate::notices::{ExecEntry, MailEntry, NoticesConfig, WebhookEntry};
-use crate::outlets::{ProductOutlets, Written};
+use crate::outlets::{Beside, ProductOutlets, Written};
 use crate::packets::Live;
 use crate::path::{FeedRowEntry, LinePath, Outage};
 use crate::peer::PeerEntry;
@@ -201,9 +201,7 @@ impl NodeFile {
         let mut blocks = self.blocks.take();
         if let Some(blocks) = &mut blocks {
             crate::from_base(base, &mut blocks.socket);
-            let tree = ClassTree::new(&crate::sending::classes(&self.class))
-                .map_err(|error| ConfigError::class(config.text, config.file, &error))?;
-            blocks.check_classes(config, &tree)?;
+            blocks.check_classes(config, &self.tree(config)?)?;
         }
         let mut serve = self.serve.take();
         if let Some(serve) = &mut serve {
@@ -312,9 +310,7 @@ impl NodeFile {
         config: ConfigText<'_>,
         far: &[Destination],
     ) -> Result<(), ConfigError> {
-        let classes = crate::sending::classes(&self.class);
-        let tree = ClassTree::new(&classes)
-            .map_err(|error| ConfigError::class(config.text, config.file, &error))?;
+        let tree = self.tree(config)?;
         let names: Vec<String> = match (far, self.listen.is_empty()) {
             ([_, ..], true) => far.iter().map(|far| far.name().to_owned()).collect(),
             _ => self.peer.iter().map(|peer| peer.name.to_string()).collect(),
@@ -326,6 +322,12 @@ impl NodeFile {
         };
         let nodes = FarNodes { usual: far.or(only), names };
         crate::forwards::check(config, &self.forward, &nodes, &tree)
+    }
+
+    /// Its classes.
+    fn tree(&self, config: ConfigText<'_>) -> Result<ClassTree, ConfigError> {
+        ClassTree::new(&crate::sending::classes(&self.class))
+            .map_err(|error| ConfigError::class(config.text, config.file, &error))
     }
 
     fn station(&mut self, far: Vec<Destination>, forward: Vec<ForwardEntry>) -> Box<StationConfig> {
@@ -394,7 +396,8 @@ impl NodeFile {
             }
         }
         self.subscription = contacts.into_iter().map(|(_, entry)| entry).collect();
-        crate::outlets::resolve(config, Written { destinations, subscriptions }, &nodes)
+        let beside = Beside { nodes: &nodes, tree: &self.tree(config)? };
+        crate::outlets::resolve(config, Written { destinations, subscriptions }, &beside)
     }
 
     fn centre(self, forward: Vec<ForwardEntry>, outlets: ProductOutlets) -> Box<CentreConfig> {

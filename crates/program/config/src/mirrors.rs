@@ -56,7 +56,7 @@ section! {
         root: PathBuf => required,
         /// The peer may write files there: mirrors, files of drop folders, products.
         write: bool => "true",
-        /// The peer may read files from there.
+        /// The peer may read files from there, and the notices to products that it delivered.
         read: bool => "false",
     }
 }

@@ -13,6 +13,7 @@ use crate::subscription::{self, SubscriptionEntry};
 use skyhaul_dispatch::sips::{self, Terms};
 use skyhaul_dispatch::{ChecksumKind, DeliveryRules, QueueLane, RetryRules, cnm};
 use skyhaul_remote::{DeliveryPace, PublishWay, RemoteAccess, RemotePlace, RemoteServer, S3Access};
+use skyhaul_transport::ClassTree;
 use skyhaul_units::Duration;
 use std::path::Path;
 use std::sync::Arc;
@@ -274,11 +275,19 @@ pub(super) struct Written {
     pub subscriptions: Vec<(usize, SubscriptionEntry)>,
 }
 
-/// The outlets of a file; `nodes` are the names of its destinations that are nodes.
+/// What a file has beside the outlets.
+pub(super) struct Beside<'a> {
+    /// The names of its destinations that are nodes.
+    pub nodes: &'a [&'a str],
+    /// Its classes.
+    pub tree: &'a ClassTree,
+}
+
+/// The outlets of a file.
 pub(super) fn resolve(
     config: ConfigText<'_>,
     written: Written,
-    nodes: &[&str],
+    beside: &Beside<'_>,
 ) -> Result<ProductOutlets, ConfigError> {
     if written.destinations.len() > MAX_PLACES {
         let nth = written.destinations[MAX_PLACES].0;
@@ -289,6 +298,12 @@ pub(super) fn resolve(
     let base = config.file.parent().unwrap_or(Path::new(""));
     let mut outlets = ProductOutlets::default();
     for (nth, entry) in written.destinations {
+        if let Some(class) = entry.class.as_ref().map(Name::as_str)
+            && beside.tree.find(class).is_none()
+        {
+            let place = KeyPlace { heading: destination::HEADING, nth, key: "class" };
+            return Err(ConfigError::no_class(config, place, class, "a destination", beside.tree));
+        }
         let place = KeyPlace { heading: destination::HEADING, nth, key: "publish" };
         let found = destination_of(entry)
             .map_err(|what| ConfigError::at(config, place, what, "remove `publish`"))?;
@@ -296,7 +311,7 @@ pub(super) fn resolve(
     }
     outlets.destinations.iter_mut().for_each(|one| one.resolve(base));
     for (nth, entry) in written.subscriptions {
-        let found = subscription_of(entry, &outlets, nodes);
+        let found = subscription_of(entry, &outlets, beside.nodes);
         let checked = found.and_then(|found| {
             found.check_terms()?;
             check_records(&found, &outlets)?;
@@ -390,15 +405,6 @@ fn subscription_of(
 fn check_records(of: &ProductSubscription, outlets: &ProductOutlets) -> Result<(), Wrong> {
     let its = outlets.destinations.iter().filter(|one| of.to.contains(&one.name));
     for destination in its {
-        if destination.node().is_some() && of.entry.answer.is_some() {
-            let what = format!(
-                "the subscription `{}` awaits notices from `{}`, a node, which writes none",
-                of.name, destination.name
-            );
-            let help = "remove `answer`: that the node has a file on its disk is proof enough; or \
-                        give the node a subscription of its own";
-            return Err(Wrong::of("answer", what, help));
-        }
         if of.record() == RecordForm::None && destination.entry.publish == PublishName::Direct {
             let what = format!(
                 "files of the subscription `{}` are visible at `{}` while they grow, and no record \

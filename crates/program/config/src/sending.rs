@@ -7,11 +7,11 @@ use skyhaul_units::{ByteCount, Rate};
 use std::str::FromStr;
 
 section! {
-    /// A share of the line with guarantee and ceiling, for the channels, forwards, mirrors and
-    /// streams that name it. Classes stand side by side or in a tree (as in `htb` of the Linux
-    /// kernel). Without classes all traffic shares the line equally. Each node applies its own
-    /// classes to the data that it sends. A forward uses the class of this name at each end, or the
-    /// first leaf class if there is none of this name.
+    /// A share of the line with guarantee and ceiling, for the channels, forwards, mirrors, streams
+    /// and destinations of products that name it. Classes stand side by side or in a tree (as in
+    /// `htb` of the Linux kernel). Without classes all traffic shares the line equally. Each node
+    /// applies its own classes to the data that it sends. A forward uses the class of this name at
+    /// each end, or the first leaf class if there is none of this name.
     "[[class]]" Class applies at_once {
         /// The name that channels, forwards, mirrors, streams and child classes refer to.
         name: Name => required,

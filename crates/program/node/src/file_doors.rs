@@ -27,13 +27,14 @@ impl FileDoors {
     }
 
     /// Opens a channel to the node of this name, as soon as one of the two has a session with it.
+    /// Its blocks are of `class`, or of the default one if the session has none of that name.
     ///
     /// # Errors
     /// The node ends, or the session has as many channels as it may.
-    pub async fn connect(&self, node: &str) -> Result<AppChannel, AppChannelError> {
+    pub async fn connect(&self, node: &str, class: &str) -> Result<AppChannel, AppChannelError> {
         let services = [self.calling.get(), self.called.get()].into_iter().flatten();
         let mut attempts: Vec<Pin<Box<_>>> =
-            services.map(|service| Box::pin(service.connect_to(node, ""))).collect();
+            services.map(|service| Box::pin(service.connect_to(node, class))).collect();
         poll_fn(|context| {
             let mut ended = None;
             attempts.retain_mut(|attempt| match attempt.as_mut().poll(context) {

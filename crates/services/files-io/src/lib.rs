@@ -8,16 +8,21 @@
 //! sending end computed, and is synced; until then it is `.NAME.skyhaul-part`, with a map of its
 //! chunks on disk beside it.
 
+mod asked;
+mod asking;
 mod cancel;
 mod claims;
 mod end;
 mod event;
 mod place;
 mod receive;
+mod rights;
 mod send;
 mod session;
+mod talk;
 mod watch;
 
+pub use asking::FileRequests;
 pub use cancel::Cancel;
 pub use claims::Claims;
 pub use end::TransferEnd;

@@ -11,6 +11,7 @@ use crate::claims::{Claims, Holder};
 use crate::end::TransferEnd;
 use crate::event::{EntryOutcome, TransferReports};
 use crate::place::{Directory, Folders, refusal};
+use crate::talk::say;
 use coming::Coming;
 use commit::{Committer, Job};
 use skyhaul::{Block, Session};
@@ -77,9 +78,7 @@ impl Receiving<'_> {
     }
 
     fn say(&self, message: &Message) -> Result<(), TransferEnd> {
-        let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
-        let sent = self.cancel.or(self.link.send(block)).ok_or(TransferEnd::Cancelled)?;
-        sent.map(drop).map_err(|_| TransferEnd::lost(self.link))
+        say(self.link, self.cancel, message)
     }
 
     fn holder(&self) -> Holder {

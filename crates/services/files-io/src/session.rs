@@ -1,12 +1,15 @@
 //! A transfer from its first message to its last, at the calling and at the called end.
 
+use crate::asked::Asked;
 use crate::cancel::Cancel;
 use crate::claims::Claims;
 use crate::end::TransferEnd;
 use crate::event::TransferReports;
 use crate::place::{Directory, refusal};
 use crate::receive::Receiving;
+use crate::rights::{unreadable, unwritable};
 use crate::send::{FileSource, Sending};
+use crate::talk::{hear, say};
 use rustix::io::Errno;
 use skyhaul::{Block, ClassId, ClassTree, Session};
 use skyhaul_files::wire::{CONTROL, Message, Naming, TransferDirection, TransferHello, WireError};
@@ -75,14 +78,14 @@ pub fn call(
             };
             Receiving { link, cancel, reports, options, selection, claims, peer }.run(place)
         }
+        // Such requests are not a transfer ([`crate::FileRequests`]).
+        TransferDirection::Ask => Ok(()),
     }
 }
 
 /// The answer of the far end to the requested naming.
 fn welcomed(link: &Session, cancel: &Cancel) -> Result<Naming, TransferEnd> {
-    let incoming = cancel.or(link.recv()).ok_or(TransferEnd::Cancelled)?;
-    let Some(incoming) = incoming else { return Err(TransferEnd::lost(link)) };
-    match Message::decode(&incoming.bytes)? {
+    match hear(link, cancel)?.ok_or_else(|| TransferEnd::lost(link))? {
         Message::Welcome(naming) => Ok(naming),
         Message::Refused(refusal) => Err(TransferEnd::Refused(refusal)),
         _ => Err(TransferEnd::Malformed("an unexpected message instead of the result".to_owned())),
@@ -184,10 +187,7 @@ fn begin(
     match hello.direction {
         TransferDirection::Put => {
             if !root.write {
-                return Err(not_allowed(
-                    "be written to; start the far end with --write, or set `write = true` in its \
-                    [peer.files]",
-                ));
+                return Err(TransferEnd::Refused(unwritable()));
             }
             let (naming, place) = opened(root, &hello)?;
             say(link, cancel, &Message::Welcome(naming))?;
@@ -196,10 +196,7 @@ fn begin(
         }
         TransferDirection::Get => {
             if !root.read {
-                return Err(not_allowed(
-                    "be read from; start the far end without --write-only, or set `read = true` \
-                    in its [peer.files]",
-                ));
+                return Err(TransferEnd::Refused(unreadable()));
             }
             let class = class(&root.classes, &hello.class)?;
             let (mut sources, mut missing) = (Vec::new(), Vec::new());
@@ -232,6 +229,10 @@ fn begin(
             (sending.options, sending.selection, sending.tells) = (options, selection, true);
             sending.class = class;
             sending.run(&mut sources)
+        }
+        TransferDirection::Ask => {
+            let Root { place, read, write, .. } = root;
+            Asked { link, cancel, place, read: *read, write: *write }.run()
         }
     }
 }
@@ -269,11 +270,6 @@ fn class(classes: &ClassTree, name: &str) -> Result<ClassId, TransferEnd> {
     })
 }
 
-fn not_allowed(what: &str) -> TransferEnd {
-    let sentence = format!("its folder may not {what}");
-    TransferEnd::Refused(TransferRefusal::new(RefusalReason::NotAllowed, &sentence))
-}
-
 fn selection(hello: &TransferHello) -> Result<Selection, SelectionError> {
     Selection::new(hello.rules.clone())
 }
@@ -284,10 +280,4 @@ fn pattern(error: SelectionError) -> TransferEnd {
 
 fn peer(link: &Session) -> String {
     link.peer().map_or_else(String::new, |peer| peer.to_string())
-}
-
-fn say(link: &Session, cancel: &Cancel, message: &Message) -> Result<(), TransferEnd> {
-    let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
-    let sent = cancel.or(link.send(block)).ok_or(TransferEnd::Cancelled)?;
-    sent.map(drop).map_err(|_| TransferEnd::lost(link))
 }

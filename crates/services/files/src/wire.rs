@@ -16,6 +16,19 @@
 //!   kind (1 byte)  the rest, as the kind has it         numbers are big-endian
 //! ```
 //!
+//! Or the end that called asks about single files of the other end, one request at a time, such as
+//! notices that a consumer wrote there:
+//!
+//! ```text
+//!   List (a folder)                   ────►
+//!                                     ◄────      Names (many in a block), Names (none)
+//!   Read (a file)                     ────►
+//!                                     ◄────      Data, End
+//!   Move (a file)                     ────►
+//!                                     ◄────      Answers (made)
+//!                                     ◄────      Answers (no; to any request)
+//! ```
+//!
 //! Offers and answers go over the flow [`CONTROL`], contents and what depends on them over
 //! [`DATA`]; either end takes every message from either flow. An offer has a number, which is free
 //! again when it was settled by an answer or by `Done`.
@@ -50,6 +63,8 @@ pub const PIECE_MAX: usize = 128 << 10;
 pub const OFFERS_MAX: usize = 1 << 16;
 /// Items of one message, at most.
 pub const ITEMS_MAX: usize = 1 << 12;
+/// Files of one list, at most; of more, those whose names come first.
+pub const LISTED_MAX: usize = 10_000;
 /// Chaining values in one message, at most.
 pub const CHAINS_MAX: usize = 4096;
 
@@ -97,6 +112,14 @@ pub enum Message {
     Finish,
     /// All is done; with blocks received and those of them that were repaired.
     Finished(u64, u64),
+    /// Which files are in a folder, without those whose names begin with a dot?
+    List(RelPath),
+    /// Lengths and names of some of them; none are the end of the list.
+    Names(Vec<(u64, Vec<u8>)>),
+    /// The contents of a file are wanted, if it has at most so many bytes.
+    Read(RelPath, u64),
+    /// The first file gets the second name, and takes the place of a file that has it.
+    Move(RelPath, RelPath),
 }
 
 /// What is wanted of an offer.
@@ -170,6 +193,20 @@ impl Message {
                 out.extend(blocks.to_be_bytes());
                 out.extend(repaired.to_be_bytes());
             }
+            Self::List(folder) => put_short(&mut out, folder.as_bytes()),
+            Self::Names(files) => {
+                for (size, name) in files {
+                    out.extend(size.to_be_bytes());
+                    put_short(&mut out, name);
+                }
+            }
+            Self::Read(path, most) => {
+                put_short(&mut out, path.as_bytes());
+                out.extend(most.to_be_bytes());
+            }
+            Self::Move(from, to) => {
+                [from, to].iter().for_each(|path| put_short(&mut out, path.as_bytes()));
+            }
         }
         out.into()
     }
@@ -194,6 +231,10 @@ impl Message {
             Self::Removed(_) => 15,
             Self::Finish => 16,
             Self::Finished(..) => 17,
+            Self::List(_) => 18,
+            Self::Names(_) => 19,
+            Self::Read(..) => 20,
+            Self::Move(..) => 21,
         }
     }
 }

@@ -6,3 +6,4 @@ mod away;
 mod cloud_messages;
 mod cumulus;
 mod delivery_records;
+mod public_records;

@@ -5,6 +5,7 @@ use crate::access::{RemoteAccess, Secret};
 use crate::failure::{failed, stalled};
 use crate::http::tls;
 use crate::place::RemoteServer;
+use rustls::client::Resumption;
 use rustls::{ClientConfig, version};
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -72,7 +73,10 @@ impl FtpLogin {
         Ok(session)
     }
 
-    fn secured(&self, config: &Arc<ClientConfig>) -> Result<RustlsFtpStream, FtpError> {
+    fn secured(&self, config: &ClientConfig) -> Result<RustlsFtpStream, FtpError> {
+        // Data connections resume the TLS session of their own control connection: servers that
+        // want that (ProFTPD) refuse them where the control connection resumed an earlier one.
+        let config = ClientConfig { resumption: Resumption::default(), ..config.clone() };
         let stall = self.access.stall;
         let stream = self.connected(stall).map_err(FtpError::ConnectionError)?;
         let is_ipv6 = stream.peer_addr().is_ok_and(|address| address.is_ipv6());
@@ -80,7 +84,7 @@ impl FtpLogin {
             .passive_stream_builder(move |address| {
                 open(&address, stall).map_err(FtpError::ConnectionError)
             })
-            .into_secure(RustlsConnector::from(Arc::clone(config)), &self.server.host)?;
+            .into_secure(RustlsConnector::from(Arc::new(config)), &self.server.host)?;
         // The address in the answer to PASV is often that of the inside of a network.
         session.set_passive_nat_workaround(true);
         session.set_mode(if is_ipv6 { Mode::ExtendedPassive } else { Mode::Passive });

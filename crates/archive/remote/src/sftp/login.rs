@@ -1,5 +1,6 @@
 //! Logs in to an SFTP server whose key is known.
 
+use super::known_status::KnownStatus;
 use crate::access::{RemoteAccess, Secret, secret_file};
 use crate::connect::connect;
 use crate::failure::{failed, stalled, words};
@@ -111,7 +112,7 @@ impl Login<'_> {
             request_timeout_secs: whole_seconds(self.access.stall),
             ..russh_sftp::client::Config::default()
         };
-        let raw = RawSftpSession::new_with_config(channel.into_stream(), config);
+        let raw = RawSftpSession::new_with_config(KnownStatus::new(channel.into_stream()), config);
         let version = raw.init().await.map_err(|error| no_sftp(&error))?;
         let extensions = version.extensions.into_iter().collect();
         Ok(SftpSession { raw, extensions, server, handle })

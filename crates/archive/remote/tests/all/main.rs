@@ -8,6 +8,7 @@
 mod folder;
 mod ftps;
 mod life;
+mod proftpd;
 mod s3;
 mod scripted;
 mod servers;

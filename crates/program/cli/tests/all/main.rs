@@ -40,6 +40,7 @@ mod kill;
 mod lab;
 mod live;
 mod log;
+mod node_notices;
 mod node_outlets;
 mod nodes;
 mod one_way;

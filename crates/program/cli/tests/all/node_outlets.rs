@@ -14,13 +14,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A centre, and a node that gets its products.
-struct Pair {
+pub struct Pair {
     dir: tempfile::TempDir,
 }
 
 /// Which of the two calls the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Caller {
+pub enum Caller {
     Centre,
     Customer,
 }
@@ -32,6 +32,11 @@ impl Pair {
     /// The files of both. The customer's folder for the centre is `got`, and `keys` are of the
     /// destination.
     fn new(caller: Caller, keys: &str) -> Self {
+        Self::with(caller, &format!("{keys}{SUBSCRIPTION}"), "")
+    }
+
+    /// The same with other tables behind the destination, and other rights of the centre.
+    pub fn with(caller: Caller, keys: &str, rights: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path();
         let [centre, customer] = ["centre", "customer"].map(|name| node::make_key(name, at));
@@ -44,7 +49,7 @@ impl Pair {
         let own = format!(
             "{}[[listen]]\nbind = \"{}\"\n[[peer]]\nname = \"customer\"\nfingerprints = \
              [\"{customer}\"]\n{}[products]\ndir = \"products\"\n[[destination]]\nname = \
-             \"lance\"\nto = \"node:customer/in/modis\"\n{keys}{SUBSCRIPTION}",
+             \"lance\"\nto = \"node:customer/in/modis\"\n{keys}",
             node::table("centre", Path::new("state")),
             addresses[0],
             address(calls, 1),
@@ -56,7 +61,7 @@ impl Pair {
         };
         let far = format!(
             "{}{role}[[peer]]\nname = \"centre\"\nfingerprints = [\"{centre}\"]\n{}\
-             [peer.files]\nroot = \"got\"\n",
+             [peer.files]\nroot = \"got\"\n{rights}",
             node::table("customer", Path::new("far-state")),
             address(!calls, 0),
         );
@@ -64,16 +69,16 @@ impl Pair {
         Self { dir }
     }
 
-    fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         self.dir.path()
     }
 
-    fn start(&self, name: &str) -> Running {
+    pub fn start(&self, name: &str) -> Running {
         node::start(name, self.folder(), &[])
     }
 
     /// The centre, once it answers.
-    fn start_centre(&self) -> Running {
+    pub fn start_centre(&self) -> Running {
         let running = self.start("centre");
         let answers = || {
             let status = run(&["status", "--config", "centre.toml"], self.folder());
@@ -83,15 +88,15 @@ impl Pair {
         running
     }
 
-    fn got(&self, name: &str) -> PathBuf {
+    pub fn got(&self, name: &str) -> PathBuf {
         self.folder().join("got/in/modis").join(name)
     }
 
-    fn own(&self, name: &str) -> PathBuf {
+    pub fn own(&self, name: &str) -> PathBuf {
         self.folder().join("products").join(name)
     }
 
-    fn logs(&self) -> String {
+    pub fn logs(&self) -> String {
         let log = |name: &str| {
             let text = fs::read_to_string(self.folder().join(format!("{name}.log")));
             format!("{name}: {}", text.unwrap_or_default())
@@ -100,7 +105,7 @@ impl Pair {
     }
 
     /// Begins the deliveries of what was published.
-    fn backfill(&self) {
+    pub fn backfill(&self) {
         let from = "1970-01-01T00:00:00Z";
         let order = ["subscription", "backfill", "all", "--from", from, "--config", "centre.toml"];
         // The node may still start.
@@ -108,7 +113,7 @@ impl Pair {
         until(begun, || self.logs());
     }
 
-    fn deliveries(&self) -> Vec<Value> {
+    pub fn deliveries(&self) -> Vec<Value> {
         let order = ["deliveries", "list", "--config", "centre.toml", "--json"];
         let answer = run(&order, self.folder());
         let page: Option<Value> = serde_json::from_slice(&answer.stdout).ok();
@@ -117,7 +122,7 @@ impl Pair {
 
     /// Waits until so many deliveries are in this state.
     #[track_caller]
-    fn settled(&self, count: usize, state: &str) -> Vec<Value> {
+    pub fn settled(&self, count: usize, state: &str) -> Vec<Value> {
         let look = || {
             let all = self.deliveries();
             let are = all.iter().filter(|one| one["state"] == state).count() == count;
@@ -127,7 +132,7 @@ impl Pair {
     }
 
     #[track_caller]
-    fn assert_there(&self, name: &str) {
+    pub fn assert_there(&self, name: &str) {
         let (own, far) = (fs::read(self.own(name)).unwrap(), fs::read(self.got(name)).unwrap());
         assert_eq!(sha256(&own), sha256(&far), "{name}");
     }

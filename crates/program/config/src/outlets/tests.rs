@@ -219,6 +219,13 @@ fn products_go_to_folders_of_nodes_which_are_called_where_they_have_an_address()
     let [far] = &station.destinations[..] else { panic!("{:?}", station.destinations) };
     assert_eq!(far.usage, crate::DestinationUse::Both);
     assert_eq!(station.route(&label).to, [0]);
+    // A consumer there answers as any other, and products have a class of the session.
+    let terms = subscription("b", "record = \"sips\"\nanswer = { within = \"1 h\" }\n");
+    let class = "[[class]]\nname = \"bulk\"\n";
+    let awaited = format!("{class}{called}{}class = \"bulk\"\n{terms}", to("x", "far/in"));
+    let outlets = centre(&awaited).outlets;
+    assert_eq!(outlets.destinations[0].entry.class.as_ref().unwrap().as_str(), "bulk");
+    assert!(outlets.subscriptions[0].rules().answer.is_some());
     // Without a name it has that of the node, unless contacts have it.
     let nameless = format!("{called}[[destination]]\nto = \"node:far/in\"\n{all}");
     assert_eq!(centre(&nameless).outlets.destinations[0].name.as_str(), "far");
@@ -232,10 +239,12 @@ fn products_go_to_folders_of_nodes_which_are_called_where_they_have_an_address()
         (called.clone() + &to("x", "far/in") + "shadow = true\n", "and has no `shadow`"),
         (both.replace("name = \"x\"\n", ""), "the destination `far` is defined twice"),
         (
-            called.clone()
-                + &to("x", "far/in")
-                + &subscription("b", "record = \"sips\"\nanswer = { within = \"1 h\" }\n"),
-            "awaits notices from `x`, a node, which writes none",
+            called.clone() + &to("x", "far/in") + "class = \"bulk\"\n" + &all,
+            "there is no class `bulk` for a destination",
+        ),
+        (
+            called.clone() + "[[destination]]\nto = \"node:far\"\nclass = \"bulk\"\n",
+            "is a node, and has no `class`",
         ),
         (
             called.clone()

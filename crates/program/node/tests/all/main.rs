@@ -4,6 +4,7 @@
 
 mod custody;
 mod custody_sim;
+mod delivery_sim;
 mod reach;
 mod relay_sim;
 mod relays;

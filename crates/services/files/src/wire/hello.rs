@@ -14,6 +14,8 @@ pub enum TransferDirection {
     Put,
     /// The called end sends.
     Get,
+    /// The calling end asks about single files of the called one.
+    Ask,
 }
 
 /// Under which name what is copied stands at the receiving end.
@@ -87,6 +89,19 @@ impl Naming {
 }
 
 impl TransferHello {
+    /// The request of an end that asks about single files.
+    pub fn asking() -> Self {
+        Self {
+            direction: TransferDirection::Ask,
+            options: Options::default(),
+            class: String::new(),
+            naming: Naming::Into,
+            target: RelPath::here(),
+            sources: Vec::new(),
+            rules: Vec::new(),
+        }
+    }
+
     /// The longest name of a class, in bytes.
     pub const CLASS_MAX: usize = 255;
     /// Sources in one call, at most.
@@ -95,9 +110,13 @@ impl TransferHello {
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let Options { dry_run, checksum, delete, keep, limit, deadline, priority } = self.options;
         out.extend(VERSION.to_be_bytes());
-        let get = self.direction == TransferDirection::Get;
+        let direction = match self.direction {
+            TransferDirection::Put => 0,
+            TransferDirection::Get => 1,
+            TransferDirection::Ask => ASK,
+        };
         out.push(
-            u8::from(get)
+            direction
                 | u8::from(dry_run) << 1
                 | u8::from(checksum) << 2
                 | u8::from(delete) << 3
@@ -120,7 +139,7 @@ impl TransferHello {
     }
 
     pub(super) fn take(mut fields: ByteReader<'_>) -> Option<Self> {
-        let flags = fields.u8().filter(|flags| *flags < 64)?;
+        let flags = fields.u8().filter(|flags| *flags < 128)?;
         let priority = fields.u8()?;
         let limit = fields.u64()?;
         let millis = fields.u32()?;
@@ -147,8 +166,12 @@ impl TransferHello {
             deadline: (millis > 0).then(|| Duration::from_millis(millis.into())),
             priority,
         };
-        let direction =
-            if flags & 1 == 0 { TransferDirection::Put } else { TransferDirection::Get };
+        let direction = match flags & (ASK | 1) {
+            0 => TransferDirection::Put,
+            1 => TransferDirection::Get,
+            ASK => TransferDirection::Ask,
+            _ => return None,
+        };
         (rules.len() <= Selection::RULES_MAX).then_some(Self {
             direction,
             options,
@@ -160,3 +183,6 @@ impl TransferHello {
         })
     }
 }
+
+/// The flag of [`TransferDirection::Ask`].
+const ASK: u8 = 64;

@@ -100,6 +100,19 @@ fn read(kind: u8, mut fields: ByteReader<'_>, block: &Bytes) -> Option<Message> 
             let (blocks, repaired) = (fields.u64()?, fields.u64()?);
             ended(fields, Message::Finished(blocks, repaired))?
         }
+        18 => {
+            let folder = path(&mut fields)?;
+            ended(fields, Message::List(folder))?
+        }
+        19 => Message::Names(bounded(fields, |fields| Some((fields.u64()?, name(fields)?)))?),
+        20 => {
+            let (path, most) = (path(&mut fields)?, fields.u64()?);
+            ended(fields, Message::Read(path, most))?
+        }
+        21 => {
+            let (from, to) = (path(&mut fields)?, path(&mut fields)?);
+            ended(fields, Message::Move(from, to))?
+        }
         _ => return None,
     })
 }

@@ -47,9 +47,15 @@ fn messages() -> Vec<Message> {
         Message::Attributes(entries.into_iter().map(|(_, entry)| entry).collect()),
         Message::Missing(path.clone(), refusal),
         Message::Only(path.clone(), b"a".to_vec(), Vec::new(), vec![b"b".to_vec(), b"c".to_vec()]),
-        Message::Removed(vec![path]),
+        Message::Removed(vec![path.clone()]),
         Message::Finish,
         Message::Finished(10, 2),
+        Message::List(path.clone()),
+        Message::Names(vec![(1 << 40, b"a.PAN".to_vec()), (0, b"caf\xe9".to_vec())]),
+        Message::Names(Vec::new()),
+        Message::Read(path.clone(), 1 << 20),
+        Message::Move(path.clone(), RelPath::new(b"b").unwrap()),
+        Message::Hello(TransferHello { direction: TransferDirection::Ask, ..hello(&path) }),
     ]
 }
 
@@ -149,7 +155,7 @@ fn the_length_of_an_offer_is_what_it_takes() {
 proptest! {
     #[test]
     fn what_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..200),
-        kind in 0u8..19) {
+        kind in 0u8..22) {
         let mut bytes = bytes;
         if let Some(first) = bytes.first_mut() {
             *first = kind;

@@ -1,5 +1,5 @@
 //! A long object at a store, whose node is killed three times: at most one part is sent twice for
-//! each kill.
+//! each kill. `SKYHAUL_OBJECT_GIB=5` makes it 5 GiB long.
 
 use super::line::CountedLine;
 use super::store::{Gateway, Store};
@@ -30,7 +30,7 @@ fn of_a_long_object_at_most_a_part_goes_twice_for_each_kill() {
         return;
     }
     let (store, size) = match (Gateway::start(), Store::start()) {
-        (Some(gateway), _) => (Place::Gateway(gateway), 20 << 30),
+        (Some(gateway), _) => (Place::Gateway(gateway), gibibytes() << 30),
         (None, Some(store)) => (Place::Memory(store), 1 << 30),
         (None, None) => return,
     };
@@ -83,6 +83,11 @@ fn of_a_long_object_at_most_a_part_goes_twice_for_each_kill() {
         Place::Memory(store) => digest(&mut store.object(&format!("in/{name}")).as_slice()),
     };
     assert_eq!(there, sha256);
+}
+
+#[allow(clippy::disallowed_methods, reason = "how long a test runs is the caller's choice")]
+fn gibibytes() -> u64 {
+    std::env::var("SKYHAUL_OBJECT_GIB").map_or(20, |text| text.parse().unwrap())
 }
 
 fn digest(content: &mut dyn Read) -> [u8; 32] {

@@ -2,17 +2,18 @@
 //! `skyhaul cp` do, and its report that a file is on its disk is the proof.
 //!
 //! The far end keeps the part of a file and the map of its chunks on its disk, so that this end
-//! keeps no note of how far it was: whichever of the two ends restarts, a file goes on.
+//! keeps no note of how far it was: whichever of the two ends restarts, a file goes on. Notices are
+//! asked for over an application channel of their own, which is kept as long as there are some.
 
 use super::published::published_hash;
 use crate::file_doors::FileDoors;
-use skyhaul_config::NodeFolder;
+use skyhaul_config::{Name, NodeFolder};
 use skyhaul_dispatch::{DeliveryFailure, FailureKind, Proof};
 use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
 use skyhaul_files::{RefusalReason, RelPath, TransferRefusal};
 use skyhaul_files_io::{
-    Cancel, Counters, Directory, EntryOutcome, Event, FileSource, TransferEnd, TransferReports,
-    TransferTask,
+    Cancel, Counters, Directory, EntryOutcome, Event, FileRequests, FileSource, TransferEnd,
+    TransferReports, TransferTask,
 };
 use skyhaul_net::Clock;
 use skyhaul_remote::{
@@ -32,7 +33,11 @@ pub struct NodeSink {
     at: NodeFolder,
     /// The most that goes there over one connection.
     limit: Option<Rate>,
+    /// The class of what goes there; empty is the first one.
+    class: String,
     doors: Arc<FileDoors>,
+    /// Kept while there are notices.
+    requests: Option<FileRequests>,
 }
 
 /// How a transfer ended.
@@ -48,21 +53,126 @@ struct Unreadable;
 
 impl NodeSink {
     /// A folder of a node to which `doors` open channels.
-    pub const fn new(at: NodeFolder, limit: Option<Rate>, doors: Arc<FileDoors>) -> Self {
-        Self { at, limit, doors }
+    pub const fn new(at: NodeFolder, doors: Arc<FileDoors>) -> Self {
+        Self { at, limit: None, class: String::new(), doors, requests: None }
+    }
+
+    /// No faster than this.
+    pub fn limited(self, limit: Option<Rate>) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Under the class of this name; none is the first one.
+    pub fn of_class(self, class: Option<&Name>) -> Self {
+        Self { class: class.map(Name::to_string).unwrap_or_default(), ..self }
+    }
+
+    /// A file or folder at the far node, by its name below the folder.
+    fn path(&self, name: &str) -> Result<RelPath, DeliveryFailure> {
+        let below = match (self.at.folder.as_str(), name) {
+            ("", name) => name.to_owned(),
+            (folder, "") => folder.to_owned(),
+            (folder, name) => format!("{folder}/{name}"),
+        };
+        RelPath::new(below.as_bytes())
+            .map_err(|_| self.failed(FailureKind::Refused, &format!("no file can be {name:?}")))
     }
 
     /// The folder at the far node of a file, and the file's name in it.
     fn split(&self, name: &str) -> Result<(RelPath, RelPath), DeliveryFailure> {
-        let below = match self.at.folder.as_str() {
-            "" => name.to_owned(),
-            folder => format!("{folder}/{name}"),
-        };
-        let parts = RelPath::new(below.as_bytes()).ok().and_then(|path| {
-            let (folder, last) = path.split()?;
-            Some((folder, RelPath::new(last).ok()?))
-        });
+        let path = self.path(name)?;
+        let parts =
+            path.split().and_then(|(folder, last)| Some((folder, RelPath::new(last).ok()?)));
         parts.ok_or_else(|| self.failed(FailureKind::Refused, &format!("no file can be {name:?}")))
+    }
+
+    /// Asks about single files of the far node. Each wait is bounded.
+    fn ask<T: Send>(
+        &mut self,
+        request: impl Fn(&FileRequests, &Cancel) -> Result<T, TransferEnd> + Sync,
+    ) -> Result<T, DeliveryFailure> {
+        match self.requests.take() {
+            None => self.ask_over(None, &request),
+            kept => match self.ask_over(kept, &request) {
+                // It was of a session that has ended; there may be another one.
+                Err(failure) if failure.kind == FailureKind::Line => self.ask_over(None, &request),
+                answered => answered,
+            },
+        }
+    }
+
+    /// Asks over an application channel, which is kept unless the request fails.
+    fn ask_over<T: Send>(
+        &mut self,
+        open: Option<FileRequests>,
+        request: &(impl Fn(&FileRequests, &Cancel) -> Result<T, TransferEnd> + Sync),
+    ) -> Result<T, DeliveryFailure> {
+        let cancel = Cancel::default();
+        let ((opened, is_open), (done, outcome)) = (sync_channel(1), sync_channel(1));
+        let asked = std::thread::scope(|scope| {
+            let (cancelled, doors, node) = (&cancel, &self.doors, self.at.node.as_str());
+            let class = self.class.as_str();
+            let worker = scope.spawn(move || {
+                let requests = match open {
+                    Some(requests) => requests,
+                    None => {
+                        let link = cancelled.or(doors.connect(node, class));
+                        let link = link.ok_or(TransferEnd::Cancelled)?;
+                        let link = link.map_err(|error| TransferEnd::Lost(error.to_string()))?;
+                        FileRequests::begin(link, cancelled)?
+                    }
+                };
+                // The other ends of these wait as long as this thread works.
+                let _ = opened.send(());
+                let answer = request(&requests, cancelled)?;
+                let _ = done.send(());
+                Ok((answer, requests))
+            });
+            // A worker that fails drops its ends: then nothing is waited for.
+            let timed_out = |wait: RecvTimeoutError| wait == RecvTimeoutError::Timeout;
+            let late = match is_open.recv_timeout(OPENS_WITHIN.to_std()) {
+                Err(wait) if timed_out(wait) => Some(UNREACHED),
+                _ => {
+                    let answered = outcome.recv_timeout(ANSWERS_WITHIN.to_std());
+                    answered
+                        .is_err_and(timed_out)
+                        .then_some("it does not answer; it is asked again")
+                }
+            };
+            if late.is_some() {
+                cancel.set();
+            }
+            (worker.join().expect("no thread of a request panics"), late)
+        });
+        match asked {
+            (Ok((answer, requests)), _) => {
+                self.requests = Some(requests);
+                Ok(answer)
+            }
+            (Err(TransferEnd::Cancelled), Some(late)) => Err(self.failed(FailureKind::Line, late)),
+            (Err(end), _) => Err(self.ended(end)),
+        }
+    }
+
+    /// Why a transfer or request was not carried out.
+    fn ended(&self, end: TransferEnd) -> DeliveryFailure {
+        match end {
+            TransferEnd::Refused(refused) => self.refused(&refused),
+            TransferEnd::Here(refused) => {
+                DeliveryFailure::new(FailureKind::Line, refused.to_string())
+            }
+            TransferEnd::Malformed(what) => {
+                let what =
+                    format!("protocol error ({what}); install the same version at both ends");
+                self.failed(FailureKind::Line, &what)
+            }
+            TransferEnd::Lost(reason) => {
+                self.failed(FailureKind::Line, &format!("the session was lost ({reason})"))
+            }
+            TransferEnd::Cancelled => {
+                self.failed(FailureKind::Line, "the transfer was interrupted")
+            }
+        }
     }
 
     fn failed(&self, kind: FailureKind, what: &str) -> DeliveryFailure {
@@ -96,8 +206,10 @@ impl NodeSink {
         let task = TransferTask { hello, class: ClassId::default(), sources, into: None };
         let (ended, watched) = std::thread::scope(|scope| {
             let (cancelled, doors, node) = (&cancel, &self.doors, self.at.node.as_str());
+            let class = self.class.as_str();
             let worker = scope.spawn(move || {
-                let link = cancelled.or(doors.connect(node)).ok_or(TransferEnd::Cancelled)?;
+                let link = cancelled.or(doors.connect(node, class));
+                let link = link.ok_or(TransferEnd::Cancelled)?;
                 let link = link.map_err(|error| TransferEnd::Lost(error.to_string()))?;
                 // The other end of this waits as long as this thread works.
                 let _ = opened.send(());
@@ -111,24 +223,9 @@ impl NodeSink {
             (Attended { outcomes, stop: None }, Ok(())) => Ok(Ended::Over(outcomes)),
             (Attended { stop: Some(Stop::Asked), .. }, _) => Ok(Ended::Stopped),
             (Attended { stop: Some(Stop::Unreached), .. }, _) => {
-                let what = "there is no session with it; it is sent when there is one";
-                Err(self.failed(FailureKind::Line, what))
+                Err(self.failed(FailureKind::Line, UNREACHED))
             }
-            (_, Err(TransferEnd::Refused(refused))) => Err(self.refused(&refused)),
-            (_, Err(TransferEnd::Here(refused))) => {
-                Err(DeliveryFailure::new(FailureKind::Line, refused.to_string()))
-            }
-            (_, Err(TransferEnd::Malformed(what))) => {
-                let what =
-                    format!("protocol error ({what}); install the same version at both ends");
-                Err(self.failed(FailureKind::Line, &what))
-            }
-            (_, Err(TransferEnd::Lost(reason))) => {
-                Err(self.failed(FailureKind::Line, &format!("the session was lost ({reason})")))
-            }
-            (_, Err(TransferEnd::Cancelled)) => {
-                Err(self.failed(FailureKind::Line, "the transfer was interrupted"))
-            }
+            (_, Err(end)) => Err(self.ended(end)),
         }
     }
 
@@ -328,16 +425,29 @@ impl RemoteSink for NodeSink {
         }
     }
 
-    fn list(&mut self, _: &str) -> Result<Vec<RemoteEntry>, DeliveryFailure> {
-        Ok(Vec::new())
+    fn list(&mut self, folder: &str) -> Result<Vec<RemoteEntry>, DeliveryFailure> {
+        let folder = self.path(folder)?;
+        let files = self.ask(|requests, cancel| requests.list(&folder, cancel))?;
+        let entry = |(size, name)| {
+            let name = String::from_utf8(name).ok()?;
+            Some(RemoteEntry { name, size: ByteCount::new(size) })
+        };
+        let mut found: Vec<RemoteEntry> = files.into_iter().filter_map(entry).collect();
+        found.sort();
+        if found.is_empty() {
+            self.requests = None;
+        }
+        Ok(found)
     }
 
-    fn read(&mut self, _: &str, _: ByteCount) -> Result<Option<Vec<u8>>, DeliveryFailure> {
-        Ok(None)
+    fn read(&mut self, name: &str, most: ByteCount) -> Result<Option<Vec<u8>>, DeliveryFailure> {
+        let path = self.path(name)?;
+        self.ask(|requests, cancel| requests.read(&path, most.as_u64(), cancel))
     }
 
-    fn rename(&mut self, from: &str, _: &str) -> Result<(), DeliveryFailure> {
-        Err(self.failed(FailureKind::Refused, &format!("{from} is not renamed at another node")))
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DeliveryFailure> {
+        let (from, to) = (self.path(from)?, self.path(to)?);
+        self.ask(|requests, cancel| requests.rename(&from, &to, cancel))
     }
 }
 
@@ -353,5 +463,9 @@ const PRIORITY: u8 = 7;
 const LOOK: Duration = Duration::from_millis(200);
 /// A session that is not there by then is one that is not: the destination is tried again later.
 const OPENS_WITHIN: Duration = Duration::from_secs(5);
+/// An answer has 1 MiB at most: twenty seconds are a line of 0.5 Mbit/s.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+/// Why nothing is sent.
+const UNREACHED: &str = "there is no session with it; it is sent when there is one";
 /// Events that wait: a transfer is of one file.
 const EVENTS: usize = 16;

@@ -1,12 +1,13 @@
 //! The notices of a consumer, in its folder of notices.
 
 use super::named::names;
-use super::outlet::tell;
+use super::outlet::{Outlet, tell};
 use super::read_notices::ReadNotice;
 use super::worker::OutletWorker;
 use sha2::{Digest, Sha256};
 use skyhaul_catalogue_io::CatalogueReader;
-use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, Notice};
+use skyhaul_config::ProductSubscription;
+use skyhaul_dispatch::{DeliveryFailure, DeliveryInput, DeliveryState, FailureKind, Notice};
 use skyhaul_events::{AlarmKind, EventKind};
 use skyhaul_units::ByteCount;
 use std::sync::Arc;
@@ -22,7 +23,14 @@ impl OutletWorker {
     pub(super) fn notices(&mut self, reader: &CatalogueReader) -> Result<(), String> {
         let folder = self.outlet.destination.entry.notices.clone();
         let say = |failure: DeliveryFailure| failure.sentence;
-        let entries = self.sink().and_then(|sink| sink.list(&folder)).map_err(say)?;
+        let entries = match self.sink().and_then(|sink| sink.list(&folder)) {
+            Err(DeliveryFailure { kind: FailureKind::Access, .. })
+                if needs_no_notices(&self.outlet) =>
+            {
+                return Ok(());
+            }
+            entries => entries.map_err(say)?,
+        };
         let is_notice = |name: &String| NOTICES.iter().any(|suffix| name.ends_with(suffix));
         let names = entries.into_iter().map(|entry| entry.name).filter(is_notice);
         let mut names: Vec<String> = names.take(NOTICES_AT_ONCE).collect();
@@ -105,4 +113,11 @@ impl OutletWorker {
         }
         Ok("read")
     }
+}
+
+/// Whether it is no trouble that notices may not be read: a node gives the right to read apart from
+/// that to write, and here no subscription awaits an answer.
+fn needs_no_notices(outlet: &Outlet) -> bool {
+    let awaits = |one: &ProductSubscription| one.entry.answer.is_some();
+    outlet.destination.node().is_some() && !outlet.subscriptions.iter().any(awaits)
 }

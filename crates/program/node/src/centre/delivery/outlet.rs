@@ -16,7 +16,7 @@ use skyhaul_dispatch::{
 };
 use skyhaul_events::EventKind;
 use skyhaul_net::Clock;
-use skyhaul_remote::{RemoteAccess, RemoteSink};
+use skyhaul_remote::{RemoteAccess, RemotePlace, RemoteSink};
 use skyhaul_units::{Duration, Instant, Rate, Utc};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,7 +160,12 @@ impl Outlet {
 
     /// A delivery that ran has ended: well, or with this failure.
     pub fn ended(&self, id: u64, failure: Option<&DeliveryFailure>) {
-        self.state().queue.ended(self.clock.utc(), id, failure, spread(id));
+        let mut state = self.state();
+        state.queue.ended(self.clock.utc(), id, failure, spread(id));
+        if failure.is_none() && state.heard.is_err() {
+            // It can be reached: notices are looked for at once.
+            state.look = Instant::ZERO;
+        }
     }
 
     /// The deliveries whose notice is given up now.
@@ -176,22 +181,26 @@ impl Outlet {
     pub fn looks(&self) -> bool {
         let has_record = |one: &ProductSubscription| one.record() != RecordForm::None;
         let (now, mut state) = (self.clock.now(), self.state());
-        if now < state.look
-            || self.destination.node().is_some()
-            || !self.subscriptions.iter().any(has_record)
-        {
+        if now < state.look || !self.subscriptions.iter().any(has_record) {
             return false;
         }
-        state.look = match self.destination.folder() {
-            Some(_) => now + NEAR_LOOK,
-            None => now + FAR_LOOK,
+        let each = match &self.destination.place {
+            OutletPlace::Remote(RemotePlace::Folder(_)) => NEAR_LOOK,
+            OutletPlace::Node(_) => NODE_LOOK,
+            OutletPlace::Remote(_) => FAR_LOOK,
         };
+        state.look = now + each;
         true
     }
 
     /// Keeps how a look for notices ended.
     pub fn heard(&self, heard: Result<(), String>) {
-        self.state().heard = heard;
+        let mut state = self.state();
+        if heard.is_err() && self.destination.node().is_some() {
+            // Each look waits for a session.
+            state.look = self.clock.now() + FAR_LOOK;
+        }
+        state.heard = heard;
     }
 
     /// Why it cannot be used; none where it can.
@@ -238,7 +247,8 @@ pub fn node_sink(
     let entry = &destination.entry;
     // Its connections share the rate.
     let limit = entry.rate.map(|rate| Rate::from_bps(rate.as_bps() / u64::from(entry.connections)));
-    NodeSink::new(at.clone(), limit, Arc::clone(&shared.desk.doors))
+    let sink = NodeSink::new(at.clone(), Arc::clone(&shared.desk.doors));
+    sink.limited(limit).of_class(entry.class.as_ref())
 }
 
 /// Checks that a folder is there: where it lacks, a disk may not be mounted.
@@ -261,7 +271,9 @@ pub fn spread(id: u64) -> u32 {
 
 /// Between two looks into a folder of this machine.
 const NEAR_LOOK: Duration = Duration::from_millis(500);
-/// Between two looks into a folder of another machine.
+/// Between two looks into a folder of another node, over a session that is there.
+const NODE_LOOK: Duration = Duration::from_secs(5);
+/// Between two looks into a folder of another machine, or of a node that is away.
 const FAR_LOOK: Duration = Duration::from_secs(30);
 
 /// Notes what became of a delivery.

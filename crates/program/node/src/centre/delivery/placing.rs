@@ -38,11 +38,22 @@ impl OutletWorker {
             // was published.
             File::open(&outgoing.path).map_err(|error| unread(&outgoing.path, &error))?;
             let sum = of.sum(&outgoing.path, file)?;
-            // A node compares contents, and keeps what is the same.
-            if of.row.delivery.is_repeated() && self.outlet.destination.node().is_none() {
+            let is_repeated = of.row.delivery.is_repeated();
+            let to_node = self.outlet.destination.node().is_some();
+            if is_repeated && !to_node {
                 self.move_away(&outgoing)?;
             }
-            let placed = self.place_file(reader, of.row.id, &file.name, &outgoing)?;
+            let placed = self.place_file(reader, of.row.id, &file.name, &outgoing);
+            let placed = match placed {
+                // A node compares contents, and keeps what is the same.
+                Err(DeliveryFailure { kind: FailureKind::Differs, .. })
+                    if is_repeated && to_node =>
+                {
+                    self.put_aside(&outgoing)?;
+                    self.place_file(reader, of.row.id, &file.name, &outgoing)?
+                }
+                placed => placed?,
+            };
             let Some(proof) = placed else { return Ok(None) };
             handed.proof = weaker(handed.proof, proof);
             handed.files.push(delivered(file, &directory, sum));
@@ -63,18 +74,19 @@ impl OutletWorker {
 
     /// The consumer wants a file again: what is there under its name is what was sent before.
     fn move_away(&mut self, file: &OutgoingFile) -> Result<(), DeliveryFailure> {
-        let sink = self.sink()?;
-        match sink.look(file)? {
+        match self.sink()?.look(file)? {
             RemoteFound::Absent => Ok(()),
-            RemoteFound::Same(_) | RemoteFound::Differs => {
-                let (folder, name) = file.name.rsplit_once('/').unwrap_or(("", &file.name));
-                let to = match folder {
-                    "" => format!(".{name}.refused"),
-                    folder => format!("{folder}/.{name}.refused"),
-                };
-                sink.rename(&file.name, &to)
-            }
+            RemoteFound::Same(_) | RemoteFound::Differs => self.put_aside(file),
         }
+    }
+
+    fn put_aside(&mut self, file: &OutgoingFile) -> Result<(), DeliveryFailure> {
+        let (folder, name) = file.name.rsplit_once('/').unwrap_or(("", &file.name));
+        let to = match folder {
+            "" => format!(".{name}.refused"),
+            folder => format!("{folder}/.{name}.refused"),
+        };
+        self.sink()?.rename(&file.name, &to)
     }
 
     /// Removes what a delivery that is given up left at the place: parts, uploads. Where that

@@ -43,13 +43,15 @@ fn write_subscription(
     };
     writeln!(out, "  {which}, as {}: {}", subscription.name, terms(subscription))?;
     for name in &subscription.to {
-        let place = destinations.iter().find(|one| one.name == *name);
-        let place = place.map_or(String::new(), |one| format!(" in {}", one.place));
+        let destination = destinations.iter().find(|one| one.name == *name);
+        let place = destination.map_or(String::new(), |one| format!(" in {}", one.place));
+        let class = destination.and_then(|one| one.entry.class.as_ref());
+        let class = class.map_or(String::new(), |class| format!(", class {class}"));
         let folder = match subscription.folder().as_str() {
             "" => String::new(),
             folder => format!(", folder {folder}"),
         };
-        writeln!(out, "    to {name}{place}{folder}")?;
+        writeln!(out, "    to {name}{place}{folder}{class}")?;
     }
     Ok(())
 }
@@ -134,6 +136,14 @@ mod tests {
         ] {
             assert!(said.contains(part), "{said}");
         }
+        let node = explained(
+            "[[listen]]\nbind = \"127.0.0.1:0\"\n[products]\ndir = \"p\"\n[[class]]\nname = \
+             \"rest\"\n[[class]]\nname = \"bulk\"\n[[peer]]\nname = \"far\"\nfingerprints = \
+             [\"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]\n\
+             [[destination]]\nto = \"node:far/in\"\nclass = \"bulk\"\n[[subscription]]\nof = \
+             \"products\"\nname = \"all\"\n",
+        );
+        assert!(node.contains("    to far in node:far/in, class bulk\n"), "{node}");
         let nobody = explained("[[listen]]\nbind = \"127.0.0.1:0\"\n[products]\ndir = \"p\"\n");
         assert!(nobody.contains("products in p\n  stay there: no [[subscription]]"), "{nobody}");
     }
