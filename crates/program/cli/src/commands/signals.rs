@@ -42,6 +42,15 @@ pub fn reload_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(reload)
 }
 
+/// Whether a process takes over from its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakeOver {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
 /// How a node's process logs and ends.
 #[derive(clap::Args)]
 pub struct Process {
@@ -64,6 +73,14 @@ impl Process {
     /// # Errors
     /// The log's level is none.
     pub fn begin(&self) -> Result<Arc<AtomicBool>, Failure> {
+        self.begin_as(TakeOver::No)
+    }
+
+    /// The same, of a process that may take over from its parent.
+    ///
+    /// # Errors
+    /// The log's level is none.
+    pub fn begin_as(&self, take_over: TakeOver) -> Result<Arc<AtomicBool>, Failure> {
         let filter = EnvFilter::try_new(&self.log).map_err(|error| {
             let help = "write error, warn, info, debug or trace";
             Failure::new(Exit::Usage, &format!("`{}` is not a log level ({error})", self.log), help)
@@ -77,7 +94,8 @@ impl Process {
         let subscriber = tracing_subscriber::registry().with(filter).with(limit).with(lines);
         // A process has one log; a second one would only be set in a test.
         let _ = subscriber.try_init();
-        if self.end_with_parent {
+        // A process that takes over from its parent outlives it.
+        if self.end_with_parent && take_over == TakeOver::No {
             // Where the system does not support it, the parent's own clean-up must suffice.
             let _ = rustix::process::set_parent_process_death_signal(Some(
                 rustix::process::Signal::TERM,
