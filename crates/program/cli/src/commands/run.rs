@@ -72,7 +72,7 @@ fn read(command: &RunNode) -> Result<NodeConfig, Failure> {
 fn start(command: &RunNode, config: NodeConfig, from: Option<NewSide>) -> Result<(), Failure> {
     let program = again()?;
     let take_over = if from.is_some() { TakeOver::Yes } else { TakeOver::No };
-    let (stop, reload) = (command.process.begin_as(take_over)?, super::signals::reload_flag()?);
+    let (stop, reload) = (command.process.begin(take_over)?, super::signals::reload_flag()?);
     let options = Options {
         until: if command.until_sent { Until::Sent } else { Until::Stopped },
         check_symbols: match command.keep_check_symbols {

@@ -72,15 +72,7 @@ impl Process {
     ///
     /// # Errors
     /// The log's level is none.
-    pub fn begin(&self) -> Result<Arc<AtomicBool>, Failure> {
-        self.begin_as(TakeOver::No)
-    }
-
-    /// The same, of a process that may take over from its parent.
-    ///
-    /// # Errors
-    /// The log's level is none.
-    pub fn begin_as(&self, take_over: TakeOver) -> Result<Arc<AtomicBool>, Failure> {
+    pub fn begin(&self, take_over: TakeOver) -> Result<Arc<AtomicBool>, Failure> {
         let filter = EnvFilter::try_new(&self.log).map_err(|error| {
             let help = "write error, warn, info, debug or trace";
             Failure::new(Exit::Usage, &format!("`{}` is not a log level ({error})", self.log), help)
