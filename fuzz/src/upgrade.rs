@@ -1,6 +1,6 @@
 //! What two processes of an upgrade read from each other.
 
-use skyhaul_node::upgrade::{EntryHead, FromNew, FromOld, MAX_ENTRY, OldSide};
+use skyhaul_node::upgrade::{BacklogHead, FromNew, FromOld, MAX_ENTRY, OldSide};
 
 /// Messages and entries: refused with a sentence, or the same when they are written and read again.
 /// A process that says something at the wrong time is refused.
@@ -29,7 +29,7 @@ pub fn upgrade_talk(input: &[u8]) {
         }
     }
     for head in input.as_chunks::<13>().0 {
-        match EntryHead::parse(head) {
+        match BacklogHead::parse(head) {
             Ok(entry) => {
                 assert!(entry.length <= MAX_ENTRY);
                 assert_eq!(entry.encode(), *head);

@@ -29,9 +29,9 @@ mod pair;
 mod program;
 mod slot;
 
-pub use backlog::{BacklogReader, BacklogWriter, EntryHead, EntryKind, MAX_ENTRY};
+pub use backlog::{BacklogHead, BacklogKind, BacklogReader, BacklogWriter, MAX_ENTRY};
 pub use messages::{
-    FromNew, FromOld, MAX_MESSAGE, OldSide, PROTOCOL, PassedInput, PassedSource, SourceKind,
+    FromNew, FromOld, MAX_MESSAGE, OldSide, PROTOCOL, PassedInput, PassedKind, PassedSource,
 };
 pub(crate) use new_side::HandedInput;
 pub use new_side::{HandedInputs, NewSide};

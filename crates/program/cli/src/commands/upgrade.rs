@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "\
         The node starts the new program, which first reads and checks the configuration. Then the \
-        old process ends and the new one goes on with its live inputs: a contact stays one contact, \
-        and no frame is lost. A new program that cannot take over leaves the old process in \
-        charge; the command says why, and ends with exit code 3. Sessions begin again; \
+        old process ends, and the new one goes on with its live inputs: a contact stays one \
+        contact, and no frame is lost. A new program that cannot take over leaves the old process \
+        in charge; the command says why, and ends with exit code 3. Sessions begin again; \
         connections that the node forwards end. docs/how-to/upgrade.md has the details.
 
 Example:

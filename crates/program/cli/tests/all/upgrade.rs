@@ -1,5 +1,5 @@
-//! Nodes that go on in another process in the middle of a pass, as real processes: with new programs
-//! that take over, and with some that fail at each step.
+//! Nodes that go on in another process in the middle of a pass, as real processes: with new
+//! programs that take over, and with some that fail at each step.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -11,6 +11,7 @@ mod feed;
 use crate::support::node::free_address;
 use crate::support::patience::{PATIENCE, until};
 use crate::support::process::{Running, run, skyhaul, text};
+use crate::support::recordings::{DAMAGED, expected};
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
 use feed::{Feed, Way};
@@ -274,4 +275,29 @@ fn a_centre_that_goes_on_in_another_process_in_mid_pass_gets_the_rest_of_the_con
     feed.finish();
     site.assert_whole();
     drop(station);
+}
+
+#[test]
+fn several_inputs_of_a_channel_lose_no_frame_though_another_contact_begins() {
+    let site = Site::new();
+    // The other antenna is silent: each frame waits for a copy that does not come.
+    let inputs = "inputs = [\"udp:127.0.0.1:0\", \"tcp-listen:127.0.0.1:0\"]\n";
+    site.write(&format!("[[channel]]\nname = \"x\"\n{inputs}{SILENCE}"));
+    let _first = start_again(&site);
+    let address = site
+        .until(|status| Some(status["channels"][0]["inputs"][0]["address"].as_str()?.to_owned()));
+    let feed = Feed::start(Way::Udp, address.parse().unwrap());
+    site.until(|status| (status["contacts"][0]["frames"].as_u64()? > 20).then_some(()));
+    let (_, _successor) = upgrade(&site);
+    feed.finish();
+    let contacts = site.centre_until(|status| {
+        let contacts = status["contacts"].as_array()?;
+        let done = contacts.iter().filter(|contact| contact["state"] == "done").count();
+        (done == 2).then(|| contacts.clone())
+    });
+    let all =
+        |key: &str| contacts.iter().map(|contact| contact[key].as_u64().unwrap()).sum::<u64>();
+    let known = expected(DAMAGED);
+    assert_eq!(known["good_frames"], all("frames"), "{contacts:?}");
+    assert_eq!(known["rs_uncorrectable_frames"], all("set_aside"), "{contacts:?}");
 }

@@ -1,11 +1,11 @@
 //! The gap that an upgrade leaves in a live input: between two reads of its recording. `make
 //! test-all` measures the released program at 500 Mbit/s; other runs only try the measurement.
 
+use crate::support::node;
 use crate::support::patience::{now, until};
 use crate::support::process::{Running, text};
 use crate::support::recordings::{WHOLE_CADUS, recording};
 use crate::support::rung::is_all;
-use crate::support::node;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use skyhaul_store::raw::{RawReader, RawSpan};

@@ -1,5 +1,6 @@
 //! How a node goes on in another process: the new process is started while the node runs, the node
-//! ends here, and starts there. If it cannot start there, it starts here again, with the same inputs.
+//! ends here, and starts there. If it cannot start there, it starts here again, with the same
+//! inputs.
 
 use super::{EventKind, Node, NodeStart, ServiceState, Signals};
 use crate::fault::Fault;
@@ -125,7 +126,7 @@ pub fn hand_over(
         Fault::environment(format!("the inputs cannot be kept ({error})"), "this process", help)
     };
     let (handed, slots) = station::handed(&kept).map_err(lacks)?;
-    let (why, sources) = match give(&mut new, kept) {
+    let (why, sources) = match give(&mut new, kept, signals) {
         Ok(()) => {
             (signals.tell)(ServiceState::GoesOnIn(new.id()));
             return Ok(None);
@@ -150,9 +151,18 @@ fn own_id() -> u32 {
 }
 
 /// Gives the new process everything that the node needs there.
-fn give(new: &mut NewProgram, kept: Vec<KeptInput>) -> Result<(), (String, KeptSources)> {
+fn give(
+    new: &mut NewProgram,
+    kept: Vec<KeptInput>,
+    signals: Signals<'_>,
+) -> Result<(), (String, KeptSources)> {
+    let is_alive = || {
+        if signals.pulse.is_some() {
+            (signals.tell)(ServiceState::Alive);
+        }
+    };
     let (inputs, descriptors) = station::passed(&kept);
-    let runs = new.give_inputs(inputs, &descriptors).and_then(|()| new.wait());
+    let runs = new.give_inputs(inputs, &descriptors).and_then(|()| new.wait(&is_alive));
     if let Err(why) = runs {
         return Err((why, KeptSources::Read(kept)));
     }

@@ -7,6 +7,7 @@ mod leaving;
 
 use super::channel_context::ChannelContext;
 use super::contact::CapturedContact;
+use super::handing_over::HandedState;
 use super::input::InputRead;
 use super::inputs::{ContactChange, Inputs};
 use super::memo::{ChannelPosition, Memo};
@@ -197,7 +198,7 @@ impl ChannelRunner {
     pub fn run(mut self) -> ChannelEnd {
         if self.contact.as_ref().is_some_and(|present| present.way == Continued::Cut) {
             // What it began with is not the contact's.
-            match self.inputs.is_handed() {
+            match self.inputs.handed() != HandedState::Taken {
                 true => self.close_contact(None, self.inputs.capture_from()),
                 false => self.end_contact(After::Break),
             }
@@ -265,7 +266,7 @@ impl ChannelRunner {
     fn keep_time(&mut self) {
         let now = self.clock.now();
         self.quiet.pass(now);
-        if self.inputs.is_catching_up() || self.inputs.is_waiting() {
+        if self.inputs.is_catching_up() || self.inputs.handed() == HandedState::Elsewhere {
             self.quiet.heard(now);
         }
         if self.quiet.lasted() >= self.config.silence && self.contact.is_some() {
@@ -499,7 +500,7 @@ impl ChannelRunner {
     /// The station ends: a file's contact is resumed at the next start, a live one is closed, or
     /// goes on in another process.
     fn stop(&mut self) {
-        if self.inputs.is_file() || self.inputs.is_waiting() {
+        if self.inputs.is_file() || self.inputs.handed() == HandedState::Elsewhere {
             self.flush();
         } else if self.shared.handing_over.is_ordered() {
             leaving::leave(self);

@@ -5,7 +5,7 @@ use super::input::{InputRead, InputSource};
 use super::recent_bytes::RecentBytes;
 use crate::services;
 use crate::upgrade::{
-    BacklogReader, BacklogWriter, EntryHead, EntryKind, GivenSource, HandedInput, HandedInputs,
+    BacklogHead, BacklogKind, BacklogReader, BacklogWriter, GivenSource, HandedInput, HandedInputs,
     MAX_ENTRY, PassedInput, PassedSource, SourceSlot,
 };
 use skyhaul_config::Input;
@@ -13,6 +13,7 @@ use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Utc};
 use std::fs::File;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,15 +31,37 @@ pub struct HandingOver {
 pub struct KeptInput {
     passed: PassedInput,
     undecoded: File,
-    reads: File,
-    pump: Pump,
+    left: LeftInput,
 }
 
-/// The thread that reads on.
+/// A live input that a thread reads.
 #[derive(Debug)]
-pub struct Pump {
+pub struct LeftInput {
+    address: Option<SocketAddr>,
+    /// What the thread writes down.
+    reads: File,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<PumpEnd>,
+}
+
+/// What was read of an input and not decoded.
+#[derive(Debug)]
+pub struct Undecoded<'a> {
+    /// The last packet that says how those after it are to be read.
+    pub description: &'a [u8],
+    /// The bytes.
+    pub recent: &'a mut RecentBytes,
+}
+
+/// How much of an input that was read elsewhere is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HandedState {
+    /// All of it, or it was not read elsewhere.
+    Taken,
+    /// There is more, and nobody else reads it.
+    Given,
+    /// Somebody else still reads it.
+    Elsewhere,
 }
 
 /// What a thread that read on leaves.
@@ -83,18 +106,30 @@ impl HandingOver {
     }
 }
 
-impl Pump {
-    /// Reads on. Also returns what is written down.
+impl LeftInput {
+    /// Reads on in a thread.
     ///
     /// # Errors
     /// The system gives no memory or no thread; the input is closed then.
-    pub fn start(source: InputSource, clock: Clock) -> io::Result<(Self, File)> {
+    pub fn read_on(source: InputSource, clock: Clock) -> io::Result<Self> {
         let (writer, reads) = BacklogWriter::new()?;
-        let stop = Arc::new(AtomicBool::new(false));
+        let (address, stop) = (source.address(), Arc::new(AtomicBool::new(false)));
         let stopped = stop.clone();
         let run = move || read_on(source, writer, &stopped, clock);
         let thread = services::thread("input", run).map_err(io::Error::other)?;
-        Ok((Self { stop, thread }, reads))
+        Ok(Self { address, reads, stop, thread })
+    }
+
+    /// Lets the thread end, and waits for it; none where it panicked, which was logged.
+    fn end(self) -> Option<PumpEnd> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().ok()
+    }
+
+    /// The address that it listens on.
+    pub const fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 }
 
@@ -118,12 +153,12 @@ fn read_on(
         let outcome = match source.read(&mut buffer, PATIENCE) {
             Ok(InputRead::Data(length)) => {
                 most = most.saturating_sub(length as u64);
-                write_down(EntryKind::Read, &buffer[..length])
+                write_down(BacklogKind::Read, &buffer[..length])
             }
-            Ok(InputRead::Break) => write_down(EntryKind::Break, &[]),
+            Ok(InputRead::Break) => write_down(BacklogKind::Break, &[]),
             Ok(InputRead::End) => {
                 is_over = true;
-                write_down(EntryKind::End, &[])
+                write_down(BacklogKind::End, &[])
             }
             Ok(InputRead::Idle) => Ok(()),
             Err(error) => Err(error),
@@ -144,25 +179,25 @@ impl KeptInput {
     /// The system gives no memory.
     pub fn new(
         passed: PassedInput,
-        (description, recent): (&[u8], &mut RecentBytes),
-        (pump, reads): (Pump, File),
+        Undecoded { description, recent }: Undecoded<'_>,
+        left: LeftInput,
     ) -> io::Result<Self> {
         let (mut writer, undecoded) = BacklogWriter::new()?;
         if !description.is_empty() {
-            writer.write(EntryKind::Description, Utc::from_nanos(0), description)?;
+            writer.write(BacklogKind::Description, Utc::from_nanos(0), description)?;
         }
         for (received, bytes) in recent.reads() {
-            writer.write(EntryKind::Prepared, received, bytes)?;
+            writer.write(BacklogKind::Prepared, received, bytes)?;
         }
         writer.flush()?;
-        Ok(Self { passed, undecoded, reads, pump })
+        Ok(Self { passed, undecoded, left })
     }
 }
 
 /// What the new process is told of these inputs, and its two descriptors for each.
 pub fn passed(kept: &[KeptInput]) -> (Vec<PassedInput>, Vec<BorrowedFd<'_>>) {
     let inputs = kept.iter().map(|one| one.passed.clone()).collect();
-    (inputs, kept.iter().flat_map(|one| [one.undecoded.as_fd(), one.reads.as_fd()]).collect())
+    (inputs, kept.iter().flat_map(|one| [one.undecoded.as_fd(), one.left.reads.as_fd()]).collect())
 }
 
 /// The same inputs for a node that starts in this process; also where their sources come to.
@@ -172,7 +207,7 @@ pub fn passed(kept: &[KeptInput]) -> (Vec<PassedInput>, Vec<BorrowedFd<'_>>) {
 pub fn handed(kept: &[KeptInput]) -> io::Result<(HandedInputs, Vec<Arc<SourceSlot>>)> {
     let slots: Vec<Arc<SourceSlot>> = kept.iter().map(|_| Arc::default()).collect();
     let one = |(one, slot): (&KeptInput, &Arc<SourceSlot>)| {
-        let (undecoded, reads) = (one.undecoded.try_clone()?, one.reads.try_clone()?);
+        let (undecoded, reads) = (one.undecoded.try_clone()?, one.left.reads.try_clone()?);
         Ok(HandedInput { passed: one.passed.clone(), undecoded, reads, slot: slot.clone() })
     };
     let inputs = kept.iter().zip(&slots).map(one).collect::<io::Result<_>>()?;
@@ -181,15 +216,12 @@ pub fn handed(kept: &[KeptInput]) -> io::Result<(HandedInputs, Vec<Arc<SourceSlo
 
 /// Stops reading these inputs.
 pub fn stop_reading(kept: Vec<KeptInput>) -> StoppedInputs {
-    kept.iter().for_each(|one| {
-        one.pump.stop.store(true, Ordering::Relaxed);
-        one.pump.thread.thread().unpark();
-    });
+    kept.iter().for_each(|one| one.left.stop.store(true, Ordering::Relaxed));
     let (mut sources, mut all) = (Vec::new(), Vec::new());
     for one in kept {
-        let Ok(PumpEnd { source, written }) = one.pump.thread.join() else {
-            // A panic was logged; the input is opened again.
-            continue;
+        let Some(PumpEnd { source, written }) = one.left.end() else {
+            // Of those behind it, none would get its own source: all are opened again.
+            break;
         };
         let (kind, descriptors) = source.into_parts();
         let count = descriptors.len() as u8;
@@ -215,7 +247,8 @@ impl StoppedInputs {
     }
 }
 
-/// What a channel reads first of an input that it was handed.
+/// What a channel reads first of an input that it was handed. While it catches up, a thread reads
+/// on, so that the system drops nothing meanwhile.
 #[derive(Debug)]
 pub struct HandedReads {
     input: Input,
@@ -225,17 +258,27 @@ pub struct HandedReads {
     /// Bytes of what was not decoded that the capture does not need.
     skip: u64,
     slot: Arc<SourceSlot>,
-    /// The source, once it is there: nobody else reads it then.
-    source: Option<InputSource>,
+    rest: Rest,
+}
+
+/// What comes after what was read elsewhere.
+#[derive(Debug)]
+enum Rest {
+    /// It is read elsewhere.
+    Elsewhere,
+    /// A thread writes it down.
+    Read { left: LeftInput, more: BacklogReader },
+    /// The last of what a thread wrote down, and then the source.
+    Stopped { more: BacklogReader, source: InputSource },
 }
 
 /// One read of it.
 #[derive(Debug)]
 pub enum HandedRead {
-    /// The other process still reads.
+    /// Somebody else still reads.
     NotYet,
-    /// An entry, whose bytes are at the beginning of the buffer from this byte on.
-    Entry(EntryHead, usize),
+    /// An entry, whose bytes are at the beginning of the buffer, and count from this byte on.
+    Entry(BacklogHead, usize),
     /// All is read: the source goes on.
     Over(InputSource),
 }
@@ -251,18 +294,16 @@ impl HandedReads {
             reads: BacklogReader::new(reads),
             skip: from.saturating_sub(passed.undecoded_from),
             slot,
-            source: None,
+            rest: Rest::Elsewhere,
         }
     }
 
-    /// Whether another process still reads.
-    pub const fn is_waiting(&self) -> bool {
-        self.source.is_none()
-    }
-
-    /// Takes the source, where it is there: somebody else reads it from here on.
-    pub fn take_source(&mut self) -> Option<InputSource> {
-        self.source.replace(InputSource::away(self.clock))
+    /// Whether somebody else still reads.
+    pub const fn state(&self) -> HandedState {
+        match self.rest {
+            Rest::Elsewhere => HandedState::Elsewhere,
+            Rest::Read { .. } | Rest::Stopped { .. } => HandedState::Given,
+        }
     }
 
     /// The next read, waiting up to `patience` for the source.
@@ -270,19 +311,53 @@ impl HandedReads {
     /// # Errors
     /// What was handed is damaged, or the input cannot be opened again.
     pub fn next(&mut self, buffer: &mut [u8], patience: Duration) -> io::Result<HandedRead> {
-        if self.source.is_none() {
+        if matches!(self.rest, Rest::Elsewhere) {
             let Some(given) = self.slot.take(patience) else { return Ok(HandedRead::NotYet) };
-            self.source = Some(InputSource::given(&self.input, given, self.clock)?);
+            let source = InputSource::given(&self.input, given, self.clock)?;
+            let left = LeftInput::read_on(source, self.clock)?;
+            let more = BacklogReader::new(left.reads.try_clone()?);
+            self.rest = Rest::Read { left, more };
         }
         if let Some(head) = self.undecoded.next(buffer)? {
-            let is_capture = head.kind == EntryKind::Prepared;
+            let is_capture = head.kind == BacklogKind::Prepared;
             let skipped = if is_capture { self.skip.min(head.length as u64) } else { 0 };
             self.skip -= skipped;
-            return Ok(HandedRead::Entry(head, usize::try_from(skipped).unwrap_or(head.length)));
+            let from = usize::try_from(skipped).unwrap_or(head.length);
+            return Ok(HandedRead::Entry(head, from));
         }
         if let Some(head) = self.reads.next(buffer)? {
             return Ok(HandedRead::Entry(head, 0));
         }
-        Ok(self.source.take().map_or(HandedRead::NotYet, HandedRead::Over))
+        match std::mem::replace(&mut self.rest, Rest::Elsewhere) {
+            Rest::Read { left, mut more } => match more.next(buffer)? {
+                Some(head) => {
+                    self.rest = Rest::Read { left, more };
+                    Ok(HandedRead::Entry(head, 0))
+                }
+                None => {
+                    let gone = || io::Error::other("the thread that read the input is gone");
+                    let source = left.end().ok_or_else(gone)?.source;
+                    Self::last(&mut self.rest, more, source, buffer)
+                }
+            },
+            Rest::Stopped { more, source } => Self::last(&mut self.rest, more, source, buffer),
+            Rest::Elsewhere => Ok(HandedRead::NotYet),
+        }
+    }
+
+    /// The last of what a thread wrote down, and then the source.
+    fn last(
+        rest: &mut Rest,
+        mut more: BacklogReader,
+        source: InputSource,
+        buffer: &mut [u8],
+    ) -> io::Result<HandedRead> {
+        Ok(match more.next(buffer)? {
+            Some(head) => {
+                *rest = Rest::Stopped { more, source };
+                HandedRead::Entry(head, 0)
+            }
+            None => HandedRead::Over(source),
+        })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::connect::{ConnectionAttempt, Reached};
 use crate::fault::Fault;
-use crate::upgrade::{GivenSource, SourceKind};
+use crate::upgrade::{GivenSource, PassedKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use skyhaul_config::Input;
@@ -159,21 +159,21 @@ impl InputSource {
     }
 
     /// What a live input is, and its descriptors.
-    pub fn into_parts(self) -> (SourceKind, Vec<OwnedFd>) {
+    pub fn into_parts(self) -> (PassedKind, Vec<OwnedFd>) {
         match self.kind {
             Kind::Listen { listener, stream } => {
                 let stream = stream.map(OwnedFd::from);
                 (
-                    SourceKind::TcpListen,
+                    PassedKind::TcpListen,
                     [OwnedFd::from(listener)].into_iter().chain(stream).collect(),
                 )
             }
             Kind::Connect { stream, .. } => {
-                (SourceKind::Tcp, stream.into_iter().map(OwnedFd::from).collect())
+                (PassedKind::Tcp, stream.into_iter().map(OwnedFd::from).collect())
             }
-            Kind::Udp(socket) => (SourceKind::Udp, vec![socket.into()]),
-            Kind::Stdin(stdin) => (SourceKind::Stdin, vec![stdin.into()]),
-            Kind::File { .. } | Kind::Away => (SourceKind::Tcp, Vec::new()),
+            Kind::Udp(socket) => (PassedKind::Udp, vec![socket.into()]),
+            Kind::Stdin(stdin) => (PassedKind::Stdin, vec![stdin.into()]),
+            Kind::File { .. } | Kind::Away => (PassedKind::Tcp, Vec::new()),
         }
     }
 
@@ -192,18 +192,18 @@ impl InputSource {
         let mut descriptors = descriptors.into_iter();
         let first = descriptors.next();
         let kind = match (input, kind, first) {
-            (Input::TcpListen(_), SourceKind::TcpListen, Some(listener)) => {
+            (Input::TcpListen(_), PassedKind::TcpListen, Some(listener)) => {
                 let stream = descriptors.next().map(TcpStream::from);
                 Kind::Listen { listener: listener.into(), stream }
             }
-            (Input::Tcp(address), SourceKind::Tcp, stream) => Kind::Connect {
+            (Input::Tcp(address), PassedKind::Tcp, stream) => Kind::Connect {
                 address: address.to_string(),
                 stream: stream.map(TcpStream::from),
                 attempt: None,
                 retry_at: Instant::ZERO,
             },
-            (Input::Udp(_), SourceKind::Udp, Some(socket)) => Kind::Udp(socket.into()),
-            (Input::Stdin, SourceKind::Stdin, Some(stdin)) => Kind::Stdin(stdin.into()),
+            (Input::Udp(_), PassedKind::Udp, Some(socket)) => Kind::Udp(socket.into()),
+            (Input::Stdin, PassedKind::Stdin, Some(stdin)) => Kind::Stdin(stdin.into()),
             _ => return Err(io::Error::other(format!("{input} was handed over as {kind:?}"))),
         };
         Ok(Self { kind, clock })

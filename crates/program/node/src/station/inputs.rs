@@ -5,9 +5,9 @@ mod joined_input;
 
 use super::board::InputIndex;
 use super::channel_context::ChannelContext;
-use super::handing_over::KeptInput;
+use super::handing_over::{HandedState, KeptInput, LeftInput};
 use super::input::InputRead;
-use super::receiver::{After, InputReceiver, LeftInput};
+use super::receiver::{After, InputReceiver};
 use crate::fault::Fault;
 use crate::status::ChannelStatus;
 use crate::upgrade::HandedInput;
@@ -77,14 +77,9 @@ impl Inputs {
         self.receivers().all(InputReceiver::is_file)
     }
 
-    /// Whether one of them was read elsewhere, and not all of that is taken.
-    pub fn is_handed(&self) -> bool {
-        self.receivers().any(InputReceiver::is_handed)
-    }
-
-    /// Whether one of them is still read elsewhere.
-    pub fn is_waiting(&self) -> bool {
-        self.receivers().any(InputReceiver::is_waiting)
+    /// Whether any of them was read elsewhere, and not all of that is taken.
+    pub fn handed(&self) -> HandedState {
+        self.receivers().map(InputReceiver::handed).max().unwrap_or(HandedState::Taken)
     }
 
     /// The frames before `position` of a single input of this layout are in the contact.

@@ -10,20 +10,20 @@ pub use downlink::DownlinkCapture;
 use super::board::InputIndex;
 use super::channel_context::ChannelContext;
 use super::front::Front;
-use super::handing_over::{HandedRead, HandedReads, KeptInput, Pump};
+use super::handing_over::{HandedRead, HandedReads, HandedState, KeptInput};
+use super::handing_over::{LeftInput, Undecoded};
 use super::input::{self, InputRead, InputSource, ReadSizes};
 use super::recent_bytes::RecentBytes;
 use super::recording::{Recording, RecordingPlace};
 use crate::fault::Fault;
 use crate::status::Vita49Status;
-use crate::upgrade::{EntryHead, EntryKind, HandedInput, PassedInput};
+use crate::upgrade::{BacklogHead, BacklogKind, HandedInput, PassedInput};
 use skyhaul_ccsds::capture::{CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_config::ResolvedInput;
 use skyhaul_net::Clock;
 use skyhaul_store::raw::{RawConfig, RawKind};
 use skyhaul_units::{Duration, FlowId, Rate, Utc};
-use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use unusable::UnusableInput;
@@ -174,19 +174,19 @@ impl InputReceiver {
     }
 
     /// Takes what was read elsewhere.
-    fn take_handed(&mut self, head: EntryHead, from: usize) -> io::Result<InputRead> {
-        let EntryHead { kind, received, length } = head;
+    fn take_handed(&mut self, head: BacklogHead, from: usize) -> io::Result<InputRead> {
+        let BacklogHead { kind, received, length } = head;
         match kind {
-            EntryKind::Read => self.take(InputRead::Data(length), received),
-            EntryKind::Break => self.take(InputRead::Break, received),
-            EntryKind::End => self.take(InputRead::End, received),
-            EntryKind::Prepared => {
+            BacklogKind::Read => self.take(InputRead::Data(length), received),
+            BacklogKind::Break => self.take(InputRead::Break, received),
+            BacklogKind::End => self.take(InputRead::End, received),
+            BacklogKind::Prepared => {
                 let bytes = std::mem::take(&mut self.buffer);
                 self.push(received, &bytes[from..length]);
                 self.buffer = bytes;
                 Ok(InputRead::Data(length - from))
             }
-            EntryKind::Description => {
+            BacklogKind::Description => {
                 // It was taken before: here it only says how to read what follows.
                 let _ = self.front.take(received, &self.buffer[..length]);
                 Ok(InputRead::Idle)
@@ -277,13 +277,8 @@ impl InputReceiver {
     }
 
     /// Whether its input was read elsewhere, and not all of that is taken.
-    pub const fn is_handed(&self) -> bool {
-        self.handed.is_some()
-    }
-
-    /// Whether its input is still read elsewhere.
-    pub fn is_waiting(&self) -> bool {
-        self.handed.as_ref().is_some_and(HandedReads::is_waiting)
+    pub fn handed(&self) -> HandedState {
+        self.handed.as_ref().map_or(HandedState::Taken, HandedReads::state)
     }
 
     /// Lets go of its live input, which a thread reads from here on.
@@ -293,10 +288,7 @@ impl InputReceiver {
     pub fn let_go(&mut self) -> io::Result<LeftInput> {
         let away = InputSource::away(self.clock);
         let source = std::mem::replace(&mut self.source, away);
-        let source = self.handed.as_mut().and_then(HandedReads::take_source).unwrap_or(source);
-        let address = source.address();
-        let (pump, reads) = Pump::start(source, self.clock)?;
-        Ok(LeftInput { address, pump, reads })
+        LeftInput::read_on(source, self.clock)
     }
 
     /// What it leaves for another process that goes on with the contact `flow`, or between two
@@ -316,13 +308,14 @@ impl InputReceiver {
         let passed = PassedInput {
             channel: channel.to_owned(),
             input: self.feed.input.to_string(),
-            address: left.address,
+            address: left.address(),
             flow: flow.map(|flow| flow.0),
             undecoded_from: self.recent.from(),
             offset: self.offset,
         };
-        let description = self.front.description();
-        KeptInput::new(passed, (description, &mut self.recent), (left.pump, left.reads))
+        let undecoded =
+            Undecoded { description: self.front.description(), recent: &mut self.recent };
+        KeptInput::new(passed, undecoded, left)
     }
 
     /// The next byte of the input.
@@ -334,14 +327,6 @@ impl InputReceiver {
     pub const fn has_heard(&self) -> bool {
         self.capture.has_heard(self.offset)
     }
-}
-
-/// A live input that a thread reads.
-#[derive(Debug)]
-pub struct LeftInput {
-    address: Option<SocketAddr>,
-    pump: Pump,
-    reads: File,
 }
 
 /// How a transmission ended.

@@ -30,7 +30,7 @@ use skyhaul_quic::Refusal;
 use skyhaul_sessions::{AfterFailure, DialAttempt, DialFailure, SessionId, SessionManagerEvent};
 use skyhaul_store::SpoolReader;
 use skyhaul_transport::{
-    CloseReason, Custody, DownReason, Event, LineShare, Opening, PathId, RefusalCause, Session,
+    CloseReason, Custody, Event, LineShare, Opening, PathId, RefusalCause, Session,
 };
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use standby::StandbyUplink;
@@ -347,10 +347,7 @@ impl Uplink {
             }
             Event::Closed(reason) => {
                 self.rivals.gone();
-                let ending = match &reason {
-                    CloseReason::Path(DownReason::ClosedByPeer(_)) => self.connection.closed(now),
-                    _ => Ending::Refused,
-                };
+                let ending = self.connection.closed(now, &reason);
                 self.down(served.guests, ending, reason.to_string());
             }
         }

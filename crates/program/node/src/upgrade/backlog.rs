@@ -20,7 +20,7 @@ const HEAD: usize = 13;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum BacklogKind {
     /// Bytes that were recorded, counted and prepared for the capture.
     Prepared,
     /// Bytes as the input brought them.
@@ -33,26 +33,26 @@ pub enum EntryKind {
     Description,
 }
 
-const KINDS: [EntryKind; 5] = [
-    EntryKind::Prepared,
-    EntryKind::Read,
-    EntryKind::Break,
-    EntryKind::End,
-    EntryKind::Description,
+const KINDS: [BacklogKind; 5] = [
+    BacklogKind::Prepared,
+    BacklogKind::Read,
+    BacklogKind::Break,
+    BacklogKind::End,
+    BacklogKind::Description,
 ];
 
 /// What precedes the bytes of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryHead {
+pub struct BacklogHead {
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: BacklogKind,
     /// When it came.
     pub received: Utc,
     /// How many bytes follow; at most [`MAX_ENTRY`].
     pub length: usize,
 }
 
-impl EntryHead {
+impl BacklogHead {
     /// Reads one.
     ///
     /// # Errors
@@ -104,10 +104,10 @@ impl BacklogWriter {
     ///
     /// # Errors
     /// The system gives no memory.
-    pub fn write(&mut self, kind: EntryKind, received: Utc, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, kind: BacklogKind, received: Utc, bytes: &[u8]) -> io::Result<()> {
         let first = bytes.len().min(MAX_ENTRY);
         let (first, rest) = bytes.split_at(first);
-        let head = EntryHead { kind, received, length: first.len() };
+        let head = BacklogHead { kind, received, length: first.len() };
         self.file.write_all(&head.encode())?;
         self.file.write_all(first)?;
         self.written += (HEAD + first.len()) as u64;
@@ -147,12 +147,12 @@ impl BacklogReader {
     ///
     /// # Errors
     /// It is damaged, or the buffer has less than [`MAX_ENTRY`] bytes.
-    pub fn next(&mut self, buffer: &mut [u8]) -> io::Result<Option<EntryHead>> {
+    pub fn next(&mut self, buffer: &mut [u8]) -> io::Result<Option<BacklogHead>> {
         let mut head = [0; HEAD];
         if !read_whole(&self.file, &mut head, self.at)? {
             return Ok(None);
         }
-        let head = EntryHead::parse(&head).map_err(io::Error::other)?;
+        let head = BacklogHead::parse(&head).map_err(io::Error::other)?;
         let into = buffer
             .get_mut(..head.length)
             .ok_or_else(|| io::Error::other("an entry is longer than the buffer"))?;
@@ -181,38 +181,38 @@ mod tests {
     fn entries_come_back_in_their_order_with_their_times() {
         let (mut writer, file) = BacklogWriter::new().unwrap();
         let long: Vec<u8> = (0..MAX_ENTRY + 5).map(|at| at as u8).collect();
-        writer.write(EntryKind::Prepared, Utc::from_nanos(-7), b"abc").unwrap();
-        writer.write(EntryKind::Read, Utc::from_nanos(1 << 60), &long).unwrap();
-        writer.write(EntryKind::Break, Utc::from_nanos(9), b"").unwrap();
+        writer.write(BacklogKind::Prepared, Utc::from_nanos(-7), b"abc").unwrap();
+        writer.write(BacklogKind::Read, Utc::from_nanos(1 << 60), &long).unwrap();
+        writer.write(BacklogKind::Break, Utc::from_nanos(9), b"").unwrap();
         assert_eq!(writer.flush().unwrap(), file.metadata().unwrap().len());
         let (mut reader, mut buffer) = (BacklogReader::new(file), vec![0; MAX_ENTRY]);
         let mut next = || {
             let head = reader.next(&mut buffer).unwrap()?;
             Some((head.kind, head.received.as_nanos(), buffer[..head.length].to_vec()))
         };
-        assert_eq!(next(), Some((EntryKind::Prepared, -7, b"abc".to_vec())));
+        assert_eq!(next(), Some((BacklogKind::Prepared, -7, b"abc".to_vec())));
         let mut both = next().unwrap().2;
         both.extend(next().unwrap().2);
         assert_eq!(both, long);
-        assert_eq!(next(), Some((EntryKind::Break, 9, Vec::new())));
+        assert_eq!(next(), Some((BacklogKind::Break, 9, Vec::new())));
         assert_eq!(next(), None);
     }
 
     #[test]
     fn what_is_cut_or_damaged_is_never_taken_for_an_entry() {
         let (mut writer, file) = BacklogWriter::new().unwrap();
-        writer.write(EntryKind::Read, Utc::from_nanos(1), b"whole").unwrap();
-        writer.write(EntryKind::Read, Utc::from_nanos(2), b"not whole").unwrap();
+        writer.write(BacklogKind::Read, Utc::from_nanos(1), b"whole").unwrap();
+        writer.write(BacklogKind::Read, Utc::from_nanos(2), b"not whole").unwrap();
         let written = writer.flush().unwrap();
         file.set_len(written - 1).unwrap();
         let (mut reader, mut buffer) = (BacklogReader::new(file), vec![0; MAX_ENTRY]);
         assert!(reader.next(&mut buffer).unwrap().is_some());
         assert_eq!(reader.next(&mut buffer).unwrap(), None);
         let mut head =
-            EntryHead { kind: EntryKind::End, received: Utc::from_nanos(5), length: MAX_ENTRY };
-        assert_eq!(EntryHead::parse(&head.encode()), Ok(head));
+            BacklogHead { kind: BacklogKind::End, received: Utc::from_nanos(5), length: MAX_ENTRY };
+        assert_eq!(BacklogHead::parse(&head.encode()), Ok(head));
         head.length += 1;
-        assert!(EntryHead::parse(&head.encode()).unwrap_err().contains("longer"));
-        assert!(EntryHead::parse(&[9; HEAD]).unwrap_err().contains("kind 9"));
+        assert!(BacklogHead::parse(&head.encode()).unwrap_err().contains("longer"));
+        assert!(BacklogHead::parse(&[9; HEAD]).unwrap_err().contains("kind 9"));
     }
 }

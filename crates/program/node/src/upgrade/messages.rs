@@ -69,7 +69,7 @@ pub struct PassedInput {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedSource {
     /// What it is.
-    pub kind: SourceKind,
+    pub kind: PassedKind,
     /// The descriptors that belong to it.
     pub descriptors: u8,
     /// The bytes that were written down since the new process was ready.
@@ -79,7 +79,7 @@ pub struct PassedSource {
 /// What a source is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SourceKind {
+pub enum PassedKind {
     /// A UDP socket.
     Udp,
     /// A TCP listener, and the connection that it accepted, if there is one.
@@ -180,7 +180,7 @@ mod tests {
         let text = br#"{"say":"ready","protocol":1,"version":"0.1.0","more":[1]}"#;
         assert_eq!(FromNew::parse(text), Ok(ready));
         let go = br#"{"say":"go","sources":[{"kind":"tcp-listen","descriptors":2,"reads":9}]}"#;
-        let sources = vec![PassedSource { kind: SourceKind::TcpListen, descriptors: 2, reads: 9 }];
+        let sources = vec![PassedSource { kind: PassedKind::TcpListen, descriptors: 2, reads: 9 }];
         assert_eq!(FromOld::parse(go), Ok(FromOld::Go { sources }));
         assert!(FromNew::parse(b"{\"say\":\"dance\"}").unwrap_err().contains("cannot be read"));
         assert!(FromOld::parse(&vec![b' '; MAX_MESSAGE + 1]).unwrap_err().contains("more than"));

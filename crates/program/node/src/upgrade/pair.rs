@@ -21,7 +21,7 @@ pub struct PairEnd(OwnedFd);
 
 /// A message that came.
 #[derive(Debug)]
-pub struct Received {
+pub struct PairMessage {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// Its descriptors.
@@ -66,7 +66,7 @@ impl PairEnd {
     ///
     /// # Errors
     /// `UnexpectedEof`: the other process is gone.
-    pub fn receive(&self, patience: Duration) -> io::Result<Option<Received>> {
+    pub fn receive(&self, patience: Duration) -> io::Result<Option<PairMessage>> {
         let nanos = patience.as_nanos();
         let timeout = Timespec {
             tv_sec: (nanos / 1_000_000_000).cast_signed(),
@@ -95,7 +95,7 @@ impl PairEnd {
             RecvAncillaryMessage::ScmRights(rights) => Some(rights),
             _ => None,
         });
-        Ok(Some(Received { bytes, descriptors: descriptors.flatten().collect() }))
+        Ok(Some(PairMessage { bytes, descriptors: descriptors.flatten().collect() }))
     }
 }
 

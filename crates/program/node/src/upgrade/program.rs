@@ -96,12 +96,15 @@ impl NewProgram {
         }
     }
 
-    /// Waits for its next step as long as it may take.
+    /// Waits for its next step as long as it may take. Says with `is_alive` each second that this
+    /// process lives.
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub fn wait(&mut self) -> Result<(), String> {
-        while !self.step(self.clock.until(self.due).min(LONGEST_WAIT))? {}
+    pub fn wait(&mut self, is_alive: &dyn Fn()) -> Result<(), String> {
+        while !self.step(self.clock.until(self.due).min(LONGEST_WAIT))? {
+            is_alive();
+        }
         Ok(())
     }
 
@@ -134,7 +137,7 @@ impl NewProgram {
         sent.map_err(|error| self.ended(&error))?;
         self.side.gave_sources();
         self.due = self.clock.now() + LAST;
-        self.wait()?;
+        self.wait(&|| {})?;
         self.has_taken_over = true;
         Ok(())
     }

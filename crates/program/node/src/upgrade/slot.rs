@@ -1,7 +1,7 @@
 //! The place where a channel waits for the source of its input, while another process still reads
 //! it.
 
-use super::messages::SourceKind;
+use super::messages::PassedKind;
 use skyhaul_units::Duration;
 use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 #[derive(Debug)]
 pub enum GivenSource {
     /// With its descriptors.
-    Given(SourceKind, Vec<OwnedFd>),
+    Given(PassedKind, Vec<OwnedFd>),
     /// The process that had it is gone: the input is to be opened again.
     Lost,
 }

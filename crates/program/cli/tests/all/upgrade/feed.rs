@@ -35,7 +35,7 @@ pub struct Feed {
 
 /// Bytes sent at once: no multiple of a frame's.
 const PIECE: usize = 1_000;
-/// Between two of the first half of them, of the rest, and once the test has finished with the pass.
+/// Between two of the first half of them, of the rest, and once the test has finished.
 const PAUSE: Duration = Duration::from_millis(40);
 const LONG: Duration = Duration::from_millis(250);
 const SHORT: Duration = Duration::from_millis(1);

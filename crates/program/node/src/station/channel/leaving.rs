@@ -1,6 +1,7 @@
 //! A channel of a node that goes on in another process: what it begins with, and what it leaves.
 
 use super::ChannelRunner;
+use crate::station::handing_over::HandedState;
 use crate::station::input::InputRead;
 use crate::station::inputs::Inputs;
 use crate::station::receiver::After;
@@ -30,9 +31,9 @@ pub fn address(handed: &[Option<HandedInput>]) -> Option<String> {
 /// inputs have frames that wait for a better copy of another one: their contact ends, and the next
 /// one begins with the byte that follows.
 pub fn leave(runner: &mut ChannelRunner) {
-    // First, so that nothing that comes meanwhile is lost.
-    let left = runner.inputs.let_go();
     take_rest(runner);
+    // Nothing that comes from here on is lost.
+    let left = runner.inputs.let_go();
     match runner.inputs {
         Inputs::Single(_) => runner.flush(),
         Inputs::Joined(_) => runner.end_contact(After::Pause),
@@ -50,7 +51,7 @@ pub fn leave(runner: &mut ChannelRunner) {
 
 /// Takes what was read elsewhere and not taken yet.
 pub fn take_rest(runner: &mut ChannelRunner) {
-    while runner.inputs.is_handed() {
+    while runner.inputs.handed() == HandedState::Given {
         match runner.inputs.read(Duration::ZERO) {
             Ok(InputRead::Data(_) | InputRead::Idle) => runner.take_events(),
             Ok(InputRead::Break | InputRead::End) => runner.end_contact(After::Break),

@@ -14,6 +14,7 @@ use crate::station::paths::TcpSide;
 use skyhaul_sessions::{
     AfterFailure, DialAttempt, DialFailure, Dialler, DiallerSettings, SecondAttempt, SessionId,
 };
+use skyhaul_transport::{CloseReason, DownReason};
 use skyhaul_units::{Duration, Instant};
 
 /// The connection to the centre, or the calls for one.
@@ -170,10 +171,11 @@ impl CentreConnection {
         id
     }
 
-    /// The centre closed the session. Where that had lasted, it ends as a lost one: the next call
-    /// begins at once, and is repeated often for a while.
-    pub fn closed(&mut self, now: Instant) -> Ending {
-        if now < self.called_at + RETRY {
+    /// The session was closed. Where it had lasted and the centre closed it without a complaint, it
+    /// ends as a lost one: the next call begins at once, and is repeated often for a while.
+    pub fn closed(&mut self, now: Instant, why: &CloseReason) -> Ending {
+        let by_centre = matches!(why, CloseReason::Path(DownReason::ClosedByPeer(_)));
+        if !by_centre || now < self.called_at + RETRY {
             return Ending::Refused;
         }
         (self.retry_at, self.quick_until) = (now, now + QUICK);
@@ -209,12 +211,16 @@ impl CentreConnection {
 mod tests {
     use super::*;
 
+    fn stopping() -> CloseReason {
+        CloseReason::Path(DownReason::ClosedByPeer("the node is stopping".to_owned()))
+    }
+
     #[test]
     fn a_centre_that_closes_a_lasting_session_is_called_at_once_and_often_for_a_while() {
         let mut connection = CentreConnection::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         connection.attempt(at(0));
-        let ending = connection.closed(at(4_000));
+        let ending = connection.closed(at(4_000), &stopping());
         assert_eq!(ending, Ending::Lost);
         connection.end(ending);
         assert!(connection.is_due(at(4_000)));
@@ -234,7 +240,7 @@ mod tests {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         for millis in [0, 1_000] {
             connection.attempt(at(millis));
-            let ending = connection.closed(at(millis + 300));
+            let ending = connection.closed(at(millis + 300), &stopping());
             assert_eq!(ending, Ending::Refused);
             connection.end(ending);
         }
