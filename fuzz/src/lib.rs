@@ -28,6 +28,7 @@ mod session;
 mod storage;
 mod streams;
 mod tls;
+mod upgrade;
 mod vita49;
 mod wire;
 
@@ -61,6 +62,7 @@ pub use session::session;
 pub use storage::log_segment;
 pub use streams::streams;
 pub use tls::{tls_frames, tls_path};
+pub use upgrade::upgrade_talk;
 pub use vita49::vita49;
 pub use wire::{wire_control, wire_datagram};
 
@@ -87,6 +89,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "contact_plan", body: contact_plan, rounds: 20_000 },
     Target { name: "pass_plan", body: pass_plan, rounds: 5_000 },
+    Target { name: "upgrade_talk", body: upgrade_talk, rounds: 5_000 },
     Target { name: "description", body: description, rounds: 500 },
     Target { name: "event_lines", body: event_lines, rounds: 50_000 },
     Target { name: "feed_lines", body: feed_lines, rounds: 50_000 },

@@ -52,6 +52,7 @@ mod status;
 mod stream;
 mod subscription;
 mod tune;
+mod upgrade;
 mod web;
 mod why;
 
@@ -179,6 +180,8 @@ pub enum Command {
     ///
     /// Shows how to change the settings that are too small.
     Tune(tune::Tune),
+    /// Lets a running node go on in a new process, without losing a pass.
+    Upgrade(upgrade::Upgrade),
     /// Keeps the users and tokens of a node's page.
     #[command(subcommand)]
     Web(web::WebCommand),
@@ -254,6 +257,7 @@ pub fn run(command: Command, program: clap::Command, out: &mut dyn Write) -> Res
         Command::Subscription(command) => subscription::run(&command, out),
         Command::Sync(command) => files::mirror::run(&command, out),
         Command::Tune(command) => tune::run(&command, out),
+        Command::Upgrade(command) => upgrade::run(&command, out),
         Command::Web(command) => web::run(&command, out),
         Command::Why(command) => why::run(&command, out),
     }

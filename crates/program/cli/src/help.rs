@@ -47,7 +47,10 @@ pub const GROUPS: [TaskGroup; 10] = [
         commands: &["decode", "packets", "rdr", "replay", "generate"],
     },
     TaskGroup { task: "Know far nodes", commands: &["pair", "node"] },
-    TaskGroup { task: "Run a node", commands: &["run", "keygen", "config", "serve", "web"] },
+    TaskGroup {
+        task: "Run a node",
+        commands: &["run", "keygen", "config", "upgrade", "serve", "web"],
+    },
     TaskGroup {
         task: "Look at a node",
         commands: &["status", "alarms", "events", "audit", "gaps", "passes", "path", "report"],

@@ -98,7 +98,7 @@ impl Centre {
         kind: NodeKind,
         place: NodePlace,
     ) -> Result<Self, Fault> {
-        let NodePlace { disk, clock, blocks, events } = place;
+        let NodePlace { disk, clock, blocks, events, .. } = place;
         if let Some(products) = &config.products {
             services::make_folder(&products.dir)?;
         }

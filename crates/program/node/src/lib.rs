@@ -28,6 +28,7 @@ mod sessions;
 mod shutdown;
 pub mod station;
 pub mod status;
+pub mod upgrade;
 mod watched_file;
 mod web;
 

@@ -2,6 +2,7 @@
 //! status socket.
 
 mod parts;
+mod upgrading;
 
 use crate::adopted::Adopted;
 use crate::alarms::Alarms;
@@ -10,14 +11,15 @@ use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{Centre, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
-use crate::journal::{EventLog, EventNote};
+use crate::journal::{EventLog, EventNote, EventSink};
 use crate::looks::{HeartBeat, LookTaker, Looks};
 use crate::notices::{self, NoticePlace, Notices};
 use crate::passes::PassWatch;
 use crate::serve::{ServeService, ServedNode};
 use crate::services;
-use crate::station::{NodePlace, Station};
+use crate::station::{KeptInput, NodePlace, Station};
 use crate::status::{NodeStatus, OrderWords, SocketAccess, StatusReply, StatusServer};
+use crate::upgrade::{HandedInputs, NewProgram, NewSide, ProgramCommand, UpgradeDesk};
 use crate::web::{WebOrders, WebService};
 use skyhaul_config::{BlocksEntry, NodeConfig, NoticesConfig, StationConfig, WebEntry};
 use skyhaul_events::{EventKind, Severity};
@@ -29,6 +31,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use parts::Parts;
+use upgrading::Upgrading;
+pub use upgrading::check;
 
 /// How a node runs, beside its configuration.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +74,8 @@ pub enum ServiceState {
     Stopping,
     /// No thread has panicked, and each lock that they share was free lately.
     Alive,
+    /// The node runs in the process of this number from now on.
+    GoesOnIn(u32),
 }
 
 /// What the process asks of its node, and is told by it.
@@ -88,7 +94,17 @@ pub struct Signals<'a> {
 /// Signals, and whether everything is sent, are checked this often.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs the node of `config`, which was read from `file`, until it is told to end.
+/// How a node goes on in another process.
+#[derive(Debug)]
+pub struct Succession {
+    /// The process that it takes over from.
+    pub from: Option<NewSide>,
+    /// How the program is started again.
+    pub program: ProgramCommand,
+}
+
+/// Runs the node of `config`, which was read from `file`, until it is told to end, or goes on in
+/// another process.
 ///
 /// # Errors
 /// The node cannot start, or cannot go on; what it has captured or receipted is on its disk.
@@ -97,36 +113,52 @@ pub fn run(
     file: PathBuf,
     options: Options,
     signals: Signals<'_>,
+    succession: Succession,
 ) -> Result<(), Fault> {
-    let mut node = Node::start(config, file, options)?;
+    let Succession { from, program } = succession;
+    let desk = Arc::<UpgradeDesk>::default();
+    let mut start = NodeStart { file, options, desk, handed: Arc::default() };
+    let mut node = match from {
+        Some(old) => upgrading::take_over(config, &mut start, old)?,
+        None => Node::start(config, &start)?,
+    };
     (signals.tell)(ServiceState::Ready);
-    let clock = Clock::start();
-    let mut told = clock.now();
-    while !signals.stop.load(Ordering::Relaxed) && !node.is_ending() {
-        node.pause();
-        node.looks.turned();
-        if signals.reload.swap(false, Ordering::Relaxed) {
-            (signals.tell)(ServiceState::Reloading);
-            node.reload();
-            (signals.tell)(ServiceState::Reloaded);
-        }
-        node.tick();
-        let is_due = signals.pulse.is_some_and(|pulse| clock.now() >= told + pulse);
-        if is_due && node.is_alive() {
-            told = clock.now();
-            (signals.tell)(ServiceState::Alive);
-        }
-        if options.until == Until::Sent && node.station.as_ref().is_none_or(Station::is_sent) {
-            break;
+    loop {
+        match node.serve(&start, signals, &program) {
+            Served::Ended => break,
+            Served::GoesOnIn(new) => match upgrading::hand_over(node, new, &mut start, signals)? {
+                Some(same) => node = same,
+                None => return Ok(()),
+            },
         }
     }
     (signals.tell)(ServiceState::Stopping);
     node.end()
 }
 
+/// What a node starts with, beside its configuration.
+#[derive(Debug, Clone)]
+struct NodeStart {
+    file: PathBuf,
+    options: Options,
+    desk: Arc<UpgradeDesk>,
+    /// Live inputs that were read elsewhere before.
+    handed: Arc<HandedInputs>,
+}
+
+/// Why a node is served no more.
+enum Served {
+    /// It is to end, or cannot go on.
+    Ended,
+    /// It goes on in this process, which is ready.
+    GoesOnIn(Box<NewProgram>),
+}
+
 /// A node that runs.
 struct Node {
     file: PathBuf,
+    /// The file as it was read last, without an error.
+    read: NodeConfig,
     station: Option<Station>,
     centre: Option<Centre>,
     blocks: Option<Arc<BlockService>>,
@@ -144,7 +176,7 @@ struct Node {
 }
 
 impl Node {
-    fn start(config: &NodeConfig, file: PathBuf, options: Options) -> Result<Self, Fault> {
+    fn start(config: &NodeConfig, start: &NodeStart) -> Result<Self, Fault> {
         let clock = Clock::start();
         let state = &config.node.state;
         services::make_state_folder(state)?;
@@ -155,15 +187,16 @@ impl Node {
         let audit = AuditLog::open(disk.clone(), clock, events.clone()).map(Arc::new)?;
         // Before the first event: it is told too.
         let tellers = notices::prepare(&config.notices, &disk, clock, &events)?;
-        let version = env!("CARGO_PKG_VERSION");
-        let sentence = format!("node {} starts, version {version}", config.node.name);
-        events.tell(EventKind::NodeStarted, config.node.name.as_str(), sentence);
+        tell_start(config, &events);
         let served = match config.blocks {
             Some(_) => ProgramBlocks::Served,
             None => ProgramBlocks::Unserved,
         };
-        let place = NodePlace { disk: disk.clone(), clock, blocks: served, events: events.clone() };
-        let (station, centre) = start_parts(config, options, &place)?;
+        let (disk_of, handed) = (disk.clone(), start.handed.clone());
+        let events_of = events.clone();
+        let place = NodePlace { disk: disk_of, clock, blocks: served, events: events_of, handed };
+        let (station, centre) = start_parts(config, start.options, &place)?;
+        start.handed.forget();
         if let (Some(centre), Some(station)) = (&centre, &station) {
             centre.shared().desk.doors.calls_peers(station.files());
         }
@@ -189,6 +222,7 @@ impl Node {
             events: events.clone(),
             audit: audit.clone(),
             passes: passes.clone(),
+            upgrade: start.desk.clone(),
         });
         let access = SocketAccess::of(&config.status)?;
         let orders = Arc::new(WebOrders::new(parts.clone(), disk));
@@ -199,7 +233,8 @@ impl Node {
         events.tell(EventKind::NodeReady, name, format!("node {name} is ready"));
         let notices = config.notices.clone();
         Ok(Self {
-            file,
+            file: start.file.clone(),
+            read: config.clone(),
             station,
             centre,
             blocks,
@@ -213,6 +248,42 @@ impl Node {
             notices,
             log,
         })
+    }
+
+    /// Serves it until it is to end, or another process is ready to go on with it.
+    fn serve(
+        &mut self,
+        start: &NodeStart,
+        signals: Signals<'_>,
+        program: &ProgramCommand,
+    ) -> Served {
+        let clock = Clock::start();
+        let mut told = clock.now();
+        let mut upgrade = Upgrading::new(&start.desk, program, clock);
+        while !signals.stop.load(Ordering::Relaxed) && !self.is_ending() {
+            self.pause();
+            self.looks.turned();
+            if signals.reload.swap(false, Ordering::Relaxed) {
+                (signals.tell)(ServiceState::Reloading);
+                self.reload();
+                (signals.tell)(ServiceState::Reloaded);
+            }
+            self.tick();
+            let is_due = signals.pulse.is_some_and(|pulse| clock.now() >= told + pulse);
+            if is_due && self.is_alive() {
+                told = clock.now();
+                (signals.tell)(ServiceState::Alive);
+            }
+            if let Some(new) = upgrade.turn() {
+                return Served::GoesOnIn(new);
+            }
+            if start.options.until == Until::Sent
+                && self.station.as_ref().is_none_or(Station::is_sent)
+            {
+                break;
+            }
+        }
+        Served::Ended
     }
 
     /// Whether a part of it cannot go on.
@@ -264,8 +335,9 @@ impl Node {
             Err(fault) => return self.refuse_reload(&fault.to_string()),
         };
         let read = skyhaul_config::load(&self.file).map_err(|error| error.to_string());
-        let outcome = match read.and_then(|new| self.adopt(new)) {
-            Ok(Adopted { changes, waits }) => {
+        let outcome = match read.and_then(|new| Ok((self.adopt(new.clone())?, new))) {
+            Ok((Adopted { changes, waits }, new)) => {
+                self.read = new;
                 for what in waits {
                     tracing::warn!(
                         "{what} cannot change while the node runs: restart the node to apply it"
@@ -373,17 +445,31 @@ impl Node {
 
     /// Ends its parts: first what sends, so that what still arrives is kept.
     fn end(self) -> Result<(), Fault> {
+        let end = |station: Station| station.end().map(|()| Vec::new());
+        self.end_with("the node has stopped", end).map(drop)
+    }
+
+    /// Ends it, so that its live inputs go on in another process.
+    fn hand_over(self) -> Result<Vec<KeptInput>, Fault> {
+        self.end_with("the node goes on in another process", Station::hand_over)
+    }
+
+    fn end_with(
+        self,
+        sentence: &str,
+        end: impl FnOnce(Station) -> Result<Vec<KeptInput>, Fault>,
+    ) -> Result<Vec<KeptInput>, Fault> {
         // The block service ends with its last user, before the sessions that it uses.
         drop(self.server);
         drop(self.looks);
         drop(self.web);
         drop(self.serve);
         drop(self.blocks);
-        let station = self.station.map_or(Ok(()), Station::end);
+        let station = self.station.map_or(Ok(Vec::new()), end);
         let centre = self.centre.map_or(Ok(()), Centre::end);
-        let ended = station.and(centre);
+        let ended = station.and_then(|kept| centre.map(|()| kept));
         let stopped = match &ended {
-            Ok(()) => EventNote::new(EventKind::NodeStopped, "the node", "the node has stopped"),
+            Ok(_) => EventNote::new(EventKind::NodeStopped, "the node", sentence),
             Err(fault) => EventNote::new(EventKind::NodeStopped, "the node", fault.to_string())
                 .severity(Severity::Critical),
         };
@@ -392,6 +478,13 @@ impl Node {
         drop(self.log);
         ended
     }
+}
+
+fn tell_start(config: &NodeConfig, events: &EventSink) {
+    let name = config.node.name.as_str();
+    let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
+    let sentence = format!("node {name} starts, version {version}, process {pid}");
+    events.tell(EventKind::NodeStarted, name, sentence);
 }
 
 /// Begins to look at the node, and shows it where it has a page.

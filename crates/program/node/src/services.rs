@@ -291,7 +291,10 @@ pub fn udp_payload(mtu: Mtu, family: AddressFamily) -> u16 {
 }
 
 /// Starts a thread.
-pub fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Fault> {
+pub fn thread<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, Fault> {
     Builder::new().name(name.to_owned()).spawn(body).map_err(|error| {
         Fault::environment(
             format!("cannot start a thread ({error})"),

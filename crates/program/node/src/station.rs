@@ -18,6 +18,7 @@ mod early;
 mod fallback;
 mod folders;
 mod front;
+mod handing_over;
 mod input;
 mod inputs;
 mod lateness;
@@ -33,6 +34,7 @@ mod paths;
 mod quiet;
 mod reach;
 mod receiver;
+mod recent_bytes;
 mod recording;
 mod refill;
 mod relay;
@@ -60,6 +62,7 @@ use crate::journal::EventSink;
 use crate::services::{self, SessionMemory};
 use crate::status::{ChannelState, ChannelStatus, DestinationStatus, StatusReply, StatusRequest};
 use crate::status::{FolderState, FolderStatus};
+use crate::upgrade::HandedInputs;
 use board::StationBoard;
 use channel::ChannelRunner;
 use channel_context::ChannelContext;
@@ -87,6 +90,8 @@ use std::thread::JoinHandle;
 use streams::Streams;
 use uplinks::Uplinks;
 
+pub(crate) use handing_over::{KeptInput, StoppedInputs};
+pub(crate) use handing_over::{handed, passed, stop_reading};
 pub use reach::reach;
 use reload::Reload;
 pub use union::{Sighting, Union};
@@ -109,6 +114,8 @@ pub(crate) struct NodePlace {
     pub blocks: ProgramBlocks,
     /// Takes what happens.
     pub events: EventSink,
+    /// Live inputs that were read elsewhere before.
+    pub handed: Arc<HandedInputs>,
 }
 
 /// The part of a node that captures and sends.
@@ -134,7 +141,7 @@ impl Station {
         upstream: Option<Arc<CentreShared>>,
         place: NodePlace,
     ) -> Result<Self, Fault> {
-        let NodePlace { disk, clock, blocks, events } = place;
+        let NodePlace { disk, clock, blocks, events, handed } = place;
         let alarms = Arc::new(Alarms::new(clock, events));
         routing::check_missions(config, &services::missions(&config.missions)?)?;
         memo::check(&config.node.state)?;
@@ -160,7 +167,7 @@ impl Station {
         let doors = (guests.files(), guests.streams());
         let blocks = guests.blocks();
         let line = LineParts { driver, paths, guests };
-        let from = StationInputs { disk, upstream };
+        let from = StationInputs { disk, upstream, handed };
         let mut threads = start(config, &shared, from, clock, line)?;
         threads.extend(mirrors(config, &doors.0, &shared, clock)?);
         if !roots.is_empty() {
@@ -225,6 +232,27 @@ impl Station {
             && status.folders.iter().all(is_idle)
             && status.spool.blocks == 0
             && self.shared.spool().queue().open_flows().is_empty()
+    }
+
+    /// Ends it, so that its live inputs go on in another process; returns them.
+    ///
+    /// # Errors
+    /// As [`Self::end`].
+    pub(crate) fn hand_over(self) -> Result<Vec<KeptInput>, Fault> {
+        let shared = self.shared.clone();
+        shared.handing_over.order();
+        self.end()?;
+        Ok(shared.handing_over.take())
+    }
+
+    /// What cannot be passed on, or not used by this program, and can be known before.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn check(config: &StationConfig, clock: Clock) -> Result<(), Fault> {
+        routing::check_missions(config, &services::missions(&config.missions)?)?;
+        memo::check(&config.node.state)?;
+        LineOpening::of(config, clock, ProgramBlocks::Unserved).map(drop)
     }
 
     /// Ends it: what its threads do now, they finish.
@@ -338,6 +366,8 @@ struct StationInputs {
     disk: Arc<dyn Disk>,
     /// What the node receives.
     upstream: Option<Arc<CentreShared>>,
+    /// Live inputs that were read elsewhere before.
+    handed: Arc<HandedInputs>,
 }
 
 /// What the thread of the line serves.
@@ -356,7 +386,7 @@ fn start(
     clock: Clock,
     line: LineParts,
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
-    let StationInputs { disk, upstream } = from;
+    let StationInputs { disk, upstream, handed } = from;
     let (blocks, queue) = sync_channel(spooler::QUEUE);
     let missions = services::missions(&config.missions)?;
     let context = ChannelContext {
@@ -365,6 +395,7 @@ fn start(
         blocks,
         clock,
         missions,
+        handed,
         gather: config.spool.sync_interval / 2,
         sync: config.sync.thresholds(),
     };

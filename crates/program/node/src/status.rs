@@ -66,7 +66,8 @@ pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
     StatusServer, ask, ask_again, ask_alarms, ask_archive, ask_backfill, ask_deliveries,
-    ask_delivery, ask_events, ask_gaps, ask_items, ask_outlets, ask_reprocess, order, try_outlet,
+    ask_delivery, ask_events, ask_gaps, ask_items, ask_outlets, ask_reprocess, order,
+    order_upgrade, try_outlet,
 };
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};

@@ -45,6 +45,7 @@ impl ServiceManager {
             }
             ServiceState::Stopping => self.send("STOPPING=1\n"),
             ServiceState::Alive => self.send("WATCHDOG=1\n"),
+            ServiceState::GoesOnIn(pid) => self.send(&format!("MAINPID={pid}\n")),
         }
     }
 

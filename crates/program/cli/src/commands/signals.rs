@@ -46,6 +46,15 @@ fn flag_of(signals: &[i32]) -> Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
+/// Whether a process takes over from its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakeOver {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
 /// How a node's process logs and ends.
 #[derive(clap::Args)]
 pub struct Process {
@@ -67,7 +76,7 @@ impl Process {
     ///
     /// # Errors
     /// The log's level is none.
-    pub fn begin(&self) -> Result<Arc<AtomicBool>, Failure> {
+    pub fn begin(&self, take_over: TakeOver) -> Result<Arc<AtomicBool>, Failure> {
         let filter = EnvFilter::try_new(&self.log).map_err(|error| {
             let help = "write error, warn, info, debug or trace";
             Failure::new(Exit::Usage, &format!("`{}` is not a log level ({error})", self.log), help)
@@ -81,7 +90,8 @@ impl Process {
         let subscriber = tracing_subscriber::registry().with(filter).with(limit).with(lines);
         // A process has one log; a second one would only be set in a test.
         let _ = subscriber.try_init();
-        if self.end_with_parent {
+        // A process that takes over from its parent outlives it.
+        if self.end_with_parent && take_over == TakeOver::No {
             // Where the system does not support it, the parent's own clean-up must suffice.
             let _ = rustix::process::set_parent_process_death_signal(Some(
                 rustix::process::Signal::TERM,

@@ -75,6 +75,7 @@ mod strangers;
 mod stream;
 mod tune;
 mod union;
+mod upgrade;
 mod upkeep;
 mod volumes;
 mod webdav;

@@ -14,6 +14,7 @@ mod paths;
 mod probe_drops;
 mod probe_line;
 mod probe_routes;
+mod upgrade;
 mod why;
 mod why_disk;
 mod why_node;

@@ -13,7 +13,9 @@ use crate::passes::PassWatch;
 use crate::serve::ServeService;
 use crate::station::{self, StationShared};
 use crate::status::{NodeStatus, SocketAccess, StatusReply, StatusRequest, StatusServer};
+use crate::upgrade::UpgradeDesk;
 use skyhaul_events::{AlarmKey, AuditMeans, AuditWho};
+use skyhaul_units::Duration;
 use std::sync::Arc;
 
 /// Answers on the status socket.
@@ -48,6 +50,7 @@ pub struct Parts {
     pub events: EventSink,
     pub audit: Arc<AuditLog>,
     pub passes: Option<Arc<PassWatch>>,
+    pub upgrade: Arc<UpgradeDesk>,
 }
 
 impl Parts {
@@ -126,6 +129,10 @@ impl Parts {
             }
             StatusRequest::AcknowledgeAlarm { alarm, by, note } => {
                 StatusReply::Answer(self.acknowledge(&alarm, &by, &note).into())
+            }
+            StatusRequest::Upgrade { binary, patience_s } => {
+                let patience = Duration::from_secs(u64::from(patience_s));
+                StatusReply::Answer(self.upgrade.give(binary, patience).into())
             }
             StatusRequest::Gaps
             | StatusRequest::AskGaps(_)

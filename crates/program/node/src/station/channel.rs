@@ -3,9 +3,11 @@
 //! inputs, when all do.
 
 mod contact_log;
+mod leaving;
 
 use super::channel_context::ChannelContext;
 use super::contact::CapturedContact;
+use super::handing_over::HandedState;
 use super::input::InputRead;
 use super::inputs::{ContactChange, Inputs};
 use super::memo::{ChannelPosition, Memo};
@@ -17,6 +19,7 @@ use super::shared::StationShared;
 use super::spooler::ToSpool;
 use crate::fault::Fault;
 use crate::status::{ChannelState, StoreState};
+use crate::upgrade::HandedInput;
 use contact_log::subject;
 use skyhaul_ccsds::capture::CaptureEvent;
 use skyhaul_ccsds::identify::Identification;
@@ -86,6 +89,17 @@ struct PresentContact {
     from: Vec<u64>,
     /// A block that the queue to the spool had no room for.
     held: Option<ToSpool>,
+    way: Continued,
+}
+
+/// What a contact has of its input after the station started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Continued {
+    /// Everything.
+    Whole,
+    /// What came before: a live input sent on while the station did not run. The contact ends
+    /// there.
+    Cut,
 }
 
 /// What a channel captured since the station started.
@@ -128,11 +142,19 @@ impl ChannelRunner {
         let (is_file, feeds) = (config.is_files(), config.feeds().len());
         let resume = ResumePoint::find(&mut context.shared.spool(), &memo, feeds)
             .map_err(|error| super::spool_fault(&error))?;
-        let start = |at| if is_file { resume.position(at, feeds) } else { BitPosition::START };
-        let inputs = Inputs::open(index, &config, &context, start)?;
+        let handed = leaving::handed(&config, &context.handed);
+        let flow = leaving::flow(&handed);
+        let goes_on = matches!(&resume, ResumePoint::In(of) if flow == Some(of.flow));
+        let start = |at, handed: Option<&HandedInput>| match handed {
+            Some(handed) => resume.handed(handed.passed.undecoded_from, flow),
+            None if is_file => resume.position(at, feeds),
+            None => BitPosition::START,
+        };
+        let address = leaving::address(&handed);
+        let inputs = Inputs::open(index, &config, &context, handed, start)?;
         let ChannelContext { shared, blocks, clock, gather, .. } = context;
         shared.board.channel(index, |shown| {
-            shown.address = inputs.address();
+            shown.address = inputs.address().or(address);
             inputs.show(shown);
         });
         let mut runner = Self {
@@ -153,7 +175,8 @@ impl ChannelRunner {
             config,
         };
         if let ResumePoint::In(resumed) = resume {
-            runner.resume(*resumed);
+            let way = if is_file || goes_on { Continued::Whole } else { Continued::Cut };
+            runner.resume(*resumed, way);
         }
         Ok(runner)
     }
@@ -173,10 +196,12 @@ impl ChannelRunner {
 
     /// Runs until the input is exhausted or the station ends.
     pub fn run(mut self) -> ChannelEnd {
-        if self.contact.is_some() && !self.inputs.is_file() {
-            // A live input sent on while the station did not run: the contact ends where the
-            // station ended.
-            self.end_contact(After::Break);
+        if self.contact.as_ref().is_some_and(|present| present.way == Continued::Cut) {
+            // What it began with is not the contact's.
+            match self.inputs.handed() != HandedState::Taken {
+                true => self.close_contact(None, self.inputs.capture_from()),
+                false => self.end_contact(After::Break),
+            }
         }
         while !self.shared.shutdown.is_requested() {
             let read = match self.inputs.read(self.patience()) {
@@ -241,7 +266,7 @@ impl ChannelRunner {
     fn keep_time(&mut self) {
         let now = self.clock.now();
         self.quiet.pass(now);
-        if self.inputs.is_catching_up() {
+        if self.inputs.is_catching_up() || self.inputs.handed() == HandedState::Elsewhere {
             self.quiet.heard(now);
         }
         if self.quiet.lasted() >= self.config.silence && self.contact.is_some() {
@@ -357,7 +382,8 @@ impl ChannelRunner {
         let mut contact =
             CapturedContact::new(flow, &open, &identified.mission, format, None).going_to(to);
         contact.record(now, &Record::Open(open.clone()));
-        self.contact = Some(PresentContact { contact, open, from, held: None });
+        let way = Continued::Whole;
+        self.contact = Some(PresentContact { contact, open, from, held: None, way });
         self.before.contacts += 1;
     }
 
@@ -392,7 +418,7 @@ impl ChannelRunner {
         }
     }
 
-    fn resume(&mut self, resumed: Resumed) {
+    fn resume(&mut self, resumed: Resumed, way: Continued) {
         let now = self.clock.now();
         let Resumed { flow, open, mission, format, head, from } = resumed;
         tracing::info!(channel = %self.config.name, flow = flow.0, "contact resumed");
@@ -402,9 +428,9 @@ impl ChannelRunner {
         let mut contact = CapturedContact::new(flow, &open, &mission, format, Some(head.clone()))
             .going_to(self.shared.routing.names(&route));
         contact.record(now, &Record::Resumed(head.position));
-        self.contact = Some(PresentContact { contact, open, from, held: None });
+        self.contact = Some(PresentContact { contact, open, from, held: None, way });
         self.before.contacts += 1;
-        if self.inputs.is_file() {
+        if way == Continued::Whole {
             self.inputs.resume(&head, mission, format);
         }
     }
@@ -441,7 +467,7 @@ impl ChannelRunner {
     /// Closes the contact with this account of its inputs; after a restart, they are read on from
     /// the bytes `next`.
     fn close_contact(&mut self, account: Option<&Record>, next: Vec<u64>) {
-        let Some(PresentContact { mut contact, open, from, held }) = self.contact.take() else {
+        let Some(PresentContact { mut contact, open, from, held, .. }) = self.contact.take() else {
             return;
         };
         let (flow, format) = (contact.flow(), contact.layout());
@@ -471,9 +497,17 @@ impl ChannelRunner {
         contact_log::closed(self, shown);
     }
 
-    /// The station ends: a file's contact is resumed at the next start, a live one is closed.
+    /// The station ends: a file's contact is resumed at the next start, a live one is closed, or
+    /// goes on in another process.
     fn stop(&mut self) {
-        if self.inputs.is_file() { self.flush() } else { self.end_contact(After::Break) }
+        if self.inputs.is_file() || self.inputs.handed() == HandedState::Elsewhere {
+            self.flush();
+        } else if self.shared.handing_over.is_ordered() {
+            leaving::leave(self);
+        } else {
+            leaving::take_rest(self);
+            self.end_contact(After::Break);
+        }
     }
 
     /// Hands the gathered block to the spool. Where that is behind, a live input does not wait for
@@ -524,7 +558,9 @@ impl ChannelRunner {
         let (line, unsent) = (self.shared.board.line_rate(), self.shared.board.unsent());
         let (clock, pace) = (self.clock, PackingContext { live, line, unsent });
         let pack = |block: BlockRecords<'_>| self.packing.pack(clock, pace, block);
-        contact.take_block(clock.utc(), pack).map(ToSpool::Block)
+        let block = contact.take_block(clock.utc(), pack).map(ToSpool::Block);
+        self.inputs.forget_before(contact.layout(), contact.position());
+        block
     }
 
     fn show(&self, state: ChannelState) {

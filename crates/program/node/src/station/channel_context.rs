@@ -2,6 +2,7 @@
 
 use super::shared::StationShared;
 use super::spooler::ToSpool;
+use crate::upgrade::HandedInputs;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::sync::SyncConfig;
 use skyhaul_net::Clock;
@@ -25,6 +26,8 @@ pub struct ChannelContext {
     pub missions: MissionSet,
     /// The longest that a record waits in a block.
     pub gather: Duration,
+    /// Live inputs that were read elsewhere before.
+    pub handed: Arc<HandedInputs>,
     /// The thresholds of the synchroniser.
     pub sync: SyncConfig,
 }

@@ -119,6 +119,11 @@ impl CapturedContact {
         self.layout
     }
 
+    /// Where its last frame ends in the input.
+    pub const fn position(&self) -> BitPosition {
+        self.position
+    }
+
     /// Its status.
     pub const fn shown(&self) -> &ContactCaptured {
         &self.shown

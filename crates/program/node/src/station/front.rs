@@ -14,6 +14,8 @@ pub struct Front {
     kind: Kind,
     /// The layout of the prepared bytes, where it is known.
     format: Option<InputLayout>,
+    /// The last packet without symbols: it says how those after it are to be read.
+    description: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -43,7 +45,7 @@ impl Front {
             (skyhaul_config::InputFormat::Soft, SoftForm::Offset) => Kind::Offset,
             _ => Kind::Plain,
         };
-        Self { kind, format: feed.format.known() }
+        Self { kind, format: feed.format.known(), description: Vec::new() }
     }
 
     /// The layout of the prepared bytes; `None` where the capture has to identify it. Packets may
@@ -65,7 +67,13 @@ impl Front {
             Kind::Plain => Ok(Some(CaptureInput { received, bytes: Cow::Borrowed(bytes) })),
             Kind::Offset => Ok(Some(CaptureInput { received, bytes: Cow::Owned(signed(bytes)) })),
             Kind::Vita49(packets) => {
-                let Some(symbols) = packets.push(received, bytes)? else { return Ok(None) };
+                let contexts = packets.counters().context;
+                let Some(symbols) = packets.push(received, bytes)? else {
+                    if packets.counters().context > contexts {
+                        bytes.clone_into(&mut self.description);
+                    }
+                    return Ok(None);
+                };
                 self.format = match symbols.form {
                     SymbolForm::Hard => None,
                     SymbolForm::Signed | SymbolForm::Offset => Some(InputLayout::Soft),
@@ -77,6 +85,11 @@ impl Front {
                 Ok(Some(CaptureInput { received: symbols.received, bytes: Cow::Owned(bytes) }))
             }
         }
+    }
+
+    /// The last packet that says how those after it are to be read; empty where none came.
+    pub fn description(&self) -> &[u8] {
+        &self.description
     }
 
     /// The counters of packets, where the input brings packets.

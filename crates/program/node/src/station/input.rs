@@ -3,6 +3,7 @@
 
 use super::connect::{ConnectionAttempt, Reached};
 use crate::fault::Fault;
+use crate::upgrade::{GivenSource, PassedKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use skyhaul_config::Input;
@@ -11,7 +12,7 @@ use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,8 @@ enum Kind {
         steps: ReadSizes,
     },
     Stdin(File),
+    /// Somebody else reads it.
+    Away,
 }
 
 /// How much of a file is read at once.
@@ -69,6 +72,14 @@ struct Pace {
     rate: Rate,
     started: Instant,
     played: ByteCount,
+}
+
+/// What is asked of a file.
+#[derive(Debug)]
+struct FileRead<'a> {
+    buffer: &'a mut [u8],
+    patience: Duration,
+    now: Instant,
 }
 
 /// What a UDP input asks the system to keep for it: a third of a second of 93 Mbit/s.
@@ -142,12 +153,68 @@ impl InputSource {
         Ok(Self { kind, clock })
     }
 
+    /// One that brings nothing: somebody else reads it.
+    pub const fn away(clock: Clock) -> Self {
+        Self { kind: Kind::Away, clock }
+    }
+
+    /// What a live input is, and its descriptors.
+    pub fn into_parts(self) -> (PassedKind, Vec<OwnedFd>) {
+        match self.kind {
+            Kind::Listen { listener, stream } => {
+                let stream = stream.map(OwnedFd::from);
+                (
+                    PassedKind::TcpListen,
+                    [OwnedFd::from(listener)].into_iter().chain(stream).collect(),
+                )
+            }
+            Kind::Connect { stream, .. } => {
+                (PassedKind::Tcp, stream.into_iter().map(OwnedFd::from).collect())
+            }
+            Kind::Udp(socket) => (PassedKind::Udp, vec![socket.into()]),
+            Kind::Stdin(stdin) => (PassedKind::Stdin, vec![stdin.into()]),
+            Kind::File { .. } | Kind::Away => (PassedKind::Tcp, Vec::new()),
+        }
+    }
+
+    /// The source of `input` that was read elsewhere before.
+    ///
+    /// # Errors
+    /// It is of another kind; it was lost, and cannot be opened again.
+    pub fn given(input: &Input, given: GivenSource, clock: Clock) -> io::Result<Self> {
+        let (kind, descriptors) = match given {
+            GivenSource::Given(kind, descriptors) => (kind, descriptors),
+            GivenSource::Lost => {
+                let opened = Self::open(input, None, ReadSizes::Any, 0, clock);
+                return opened.map_err(io::Error::other);
+            }
+        };
+        let mut descriptors = descriptors.into_iter();
+        let first = descriptors.next();
+        let kind = match (input, kind, first) {
+            (Input::TcpListen(_), PassedKind::TcpListen, Some(listener)) => {
+                let stream = descriptors.next().map(TcpStream::from);
+                Kind::Listen { listener: listener.into(), stream }
+            }
+            (Input::Tcp(address), PassedKind::Tcp, stream) => Kind::Connect {
+                address: address.to_string(),
+                stream: stream.map(TcpStream::from),
+                attempt: None,
+                retry_at: Instant::ZERO,
+            },
+            (Input::Udp(_), PassedKind::Udp, Some(socket)) => Kind::Udp(socket.into()),
+            (Input::Stdin, PassedKind::Stdin, Some(stdin)) => Kind::Stdin(stdin.into()),
+            _ => return Err(io::Error::other(format!("{input} was handed over as {kind:?}"))),
+        };
+        Ok(Self { kind, clock })
+    }
+
     /// The address that it listens on.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.kind {
             Kind::Listen { listener, .. } => listener.local_addr().ok(),
             Kind::Udp(socket) => socket.local_addr().ok(),
-            Kind::Connect { .. } | Kind::File { .. } | Kind::Stdin(_) => None,
+            Kind::Connect { .. } | Kind::File { .. } | Kind::Stdin(_) | Kind::Away => None,
         }
     }
 
@@ -181,7 +248,7 @@ impl InputSource {
             | Kind::Connect { stream: Some(stream), .. } => Some(stream.as_fd()),
             Kind::Udp(socket) => Some(socket.as_fd()),
             Kind::Stdin(stdin) => Some(stdin.as_fd()),
-            Kind::Connect { stream: None, .. } | Kind::File { .. } => None,
+            Kind::Connect { stream: None, .. } | Kind::File { .. } | Kind::Away => None,
         }
     }
 
@@ -230,32 +297,17 @@ impl InputSource {
                 Ok(socket.recv(buffer).map_or(InputRead::Idle, InputRead::Data))
             }
             Kind::File { file, pace, steps } => {
-                let due = pace.as_ref().map_or(buffer.len(), |pace| pace.due(now));
-                let least = if *steps == ReadSizes::Equal { EQUAL } else { 1 };
-                if due < least {
-                    pause(patience.min(STEP));
-                    return Ok(InputRead::Idle);
-                }
-                let read = match *steps {
-                    ReadSizes::Any => {
-                        let len = due.min(buffer.len());
-                        file.read(&mut buffer[..len])?
-                    }
-                    ReadSizes::Equal => {
-                        let len = EQUAL.min(buffer.len());
-                        read_full(file, &mut buffer[..len])?
-                    }
-                };
-                if let Some(pace) = pace {
-                    pace.played += ByteCount::of(read);
-                }
-                Ok(data_or_end(read))
+                read_file(file, pace, *steps, FileRead { buffer, patience, now })
             }
             Kind::Stdin(stdin) => {
                 if !readable(&*stdin, patience)? {
                     return Ok(InputRead::Idle);
                 }
                 Ok(data_or_end(stdin.read(buffer)?))
+            }
+            Kind::Away => {
+                pause(patience);
+                Ok(InputRead::Idle)
             }
         }
     }
@@ -287,6 +339,36 @@ fn read_stream(slot: &mut Option<TcpStream>, buffer: &mut [u8], patience: Durati
             InputRead::Break
         }
     }
+}
+
+/// A step of a file, where it is due by `now`.
+fn read_file(
+    file: &mut File,
+    pace: &mut Option<Pace>,
+    steps: ReadSizes,
+    read: FileRead<'_>,
+) -> io::Result<InputRead> {
+    let FileRead { buffer, patience, now } = read;
+    let due = pace.as_ref().map_or(buffer.len(), |pace| pace.due(now));
+    let least = if steps == ReadSizes::Equal { EQUAL } else { 1 };
+    if due < least {
+        pause(patience.min(STEP));
+        return Ok(InputRead::Idle);
+    }
+    let read = match steps {
+        ReadSizes::Any => {
+            let len = due.min(buffer.len());
+            file.read(&mut buffer[..len])?
+        }
+        ReadSizes::Equal => {
+            let len = EQUAL.min(buffer.len());
+            read_full(file, &mut buffer[..len])?
+        }
+    };
+    if let Some(pace) = pace {
+        pace.played += ByteCount::of(read);
+    }
+    Ok(data_or_end(read))
 }
 
 /// Fills `buffer`, except at the end of the file.

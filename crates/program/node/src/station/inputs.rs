@@ -5,19 +5,21 @@ mod joined_input;
 
 use super::board::InputIndex;
 use super::channel_context::ChannelContext;
+use super::handing_over::{HandedState, KeptInput, LeftInput};
 use super::input::InputRead;
 use super::receiver::{After, InputReceiver};
 use crate::fault::Fault;
 use crate::status::ChannelStatus;
+use crate::upgrade::HandedInput;
 use joined::JoinedInputs;
-use skyhaul_ccsds::capture::CaptureEvent;
+use skyhaul_ccsds::capture::{CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::identify::{Identification, InputLayout, Unidentified};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::sync::SyncCounts;
 use skyhaul_records::Record;
 use skyhaul_records::payload::BlockHead;
-use skyhaul_units::Duration;
+use skyhaul_units::{Duration, FlowId};
 use std::io;
 
 /// The inputs of one channel.
@@ -39,7 +41,8 @@ pub struct ContactChange {
 }
 
 impl Inputs {
-    /// Opens the inputs of channel number `index`; files are read from what `start` says for each.
+    /// Opens the inputs of channel number `index`; each begins with what `start` says for it. Live
+    /// ones may be among those that were `handed`.
     ///
     /// # Errors
     /// As [`InputReceiver::open`].
@@ -47,13 +50,15 @@ impl Inputs {
         index: usize,
         config: &skyhaul_config::Channel,
         context: &ChannelContext,
-        start: impl Fn(usize) -> BitPosition,
+        handed: Vec<Option<HandedInput>>,
+        start: impl Fn(usize, Option<&HandedInput>) -> BitPosition,
     ) -> Result<Self, Fault> {
-        let open = |input| {
+        let open = |(input, handed): (usize, Option<HandedInput>)| {
             let of = InputIndex { channel: index, input };
-            InputReceiver::open(of, config, context, start(input))
+            InputReceiver::open(of, config, context, start(input, handed.as_ref()), handed)
         };
-        let receivers = (0..config.feeds().len()).map(open).collect::<Result<Vec<_>, Fault>>()?;
+        let all = handed.into_iter().enumerate();
+        let receivers = all.map(open).collect::<Result<Vec<_>, Fault>>()?;
         Ok(match <[InputReceiver; 1]>::try_from(receivers) {
             Ok([single]) => Self::Single(Box::new(single)),
             Err(several) => Self::Joined(Box::new(JoinedInputs::new(several, config, context))),
@@ -70,6 +75,47 @@ impl Inputs {
     /// Whether they can be read again from any byte: all of them, or none.
     pub fn is_file(&self) -> bool {
         self.receivers().all(InputReceiver::is_file)
+    }
+
+    /// Whether any of them was read elsewhere, and not all of that is taken.
+    pub fn handed(&self) -> HandedState {
+        self.receivers().map(InputReceiver::handed).max().unwrap_or(HandedState::Taken)
+    }
+
+    /// The frames before `position` of a single input of this layout are in the contact.
+    pub fn forget_before(&mut self, layout: InputLayout, position: BitPosition) {
+        if let Self::Single(single) = self {
+            single.forget_before(CaptureOptions::read_from(layout, position).byte());
+        }
+    }
+
+    /// Lets go of live inputs, which threads read from here on.
+    ///
+    /// # Errors
+    /// The system gives no memory or no thread.
+    pub fn let_go(&mut self) -> io::Result<Vec<LeftInput>> {
+        match self {
+            Self::Single(single) => Ok(vec![single.let_go()?]),
+            Self::Joined(joined) => joined.receivers_mut().map(InputReceiver::let_go).collect(),
+        }
+    }
+
+    /// What they leave for another process; a single one goes on with the contact `flow`.
+    ///
+    /// # Errors
+    /// The system gives no memory.
+    pub fn leave(
+        &mut self,
+        left: Vec<LeftInput>,
+        channel: &str,
+        flow: Option<FlowId>,
+    ) -> io::Result<Vec<KeptInput>> {
+        let receivers: Vec<&mut InputReceiver> = match self {
+            Self::Single(single) => vec![single],
+            Self::Joined(joined) => joined.receivers_mut().collect(),
+        };
+        let both = receivers.into_iter().zip(left);
+        both.map(|(receiver, left)| receiver.leave(left, channel, flow)).collect()
     }
 
     /// Whether they wait for the station, instead of going on without it.
@@ -111,6 +157,7 @@ impl Inputs {
         match self {
             Self::Single(single) => {
                 single.capture_mut().goes_on_from(position);
+                single.forget_before(position.byte());
                 ContactChange { account: None, next: vec![position.byte()] }
             }
             Self::Joined(joined) => {

@@ -10,16 +10,20 @@ pub use downlink::DownlinkCapture;
 use super::board::InputIndex;
 use super::channel_context::ChannelContext;
 use super::front::Front;
+use super::handing_over::{HandedRead, HandedReads, HandedState, KeptInput};
+use super::handing_over::{LeftInput, Undecoded};
 use super::input::{self, InputRead, InputSource, ReadSizes};
+use super::recent_bytes::RecentBytes;
 use super::recording::{Recording, RecordingPlace};
 use crate::fault::Fault;
 use crate::status::Vita49Status;
+use crate::upgrade::{BacklogHead, BacklogKind, HandedInput, PassedInput};
 use skyhaul_ccsds::capture::{CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_config::ResolvedInput;
 use skyhaul_net::Clock;
 use skyhaul_store::raw::{RawConfig, RawKind};
-use skyhaul_units::{Duration, Rate, Utc};
+use skyhaul_units::{Duration, FlowId, Rate, Utc};
 use std::io;
 use std::net::SocketAddr;
 use unusable::UnusableInput;
@@ -43,13 +47,18 @@ pub struct InputReceiver {
     /// The next byte of the input.
     offset: u64,
     capture: DownlinkCapture,
+    /// What the capture of a live input may still need.
+    recent: RecentBytes,
+    /// What was read elsewhere of the input, until that is taken.
+    handed: Option<HandedReads>,
 }
 
 /// Read at once: 140 ms at 15 Mbit/s; what is read together is stamped with one time.
 const READ: usize = 64 << 10;
 
 impl InputReceiver {
-    /// Opens an input of the channel `config`; a file is read from `start` on.
+    /// Opens an input of the channel `config`; its capture begins with `start`. A live input may
+    /// have been read elsewhere before.
     ///
     /// # Errors
     /// The input or its recording cannot be opened; the mission configured cannot be read.
@@ -58,6 +67,7 @@ impl InputReceiver {
         config: &skyhaul_config::Channel,
         context: &ChannelContext,
         start: BitPosition,
+        handed: Option<HandedInput>,
     ) -> Result<Self, Fault> {
         let mut feeds = config.feeds();
         let sizes = if feeds.len() > 1 { ReadSizes::Equal } else { ReadSizes::Any };
@@ -74,14 +84,19 @@ impl InputReceiver {
             ..CaptureOptions::default()
         };
         let capture = DownlinkCapture::new(context.missions.clone(), options, start);
+        let source = match handed {
+            Some(_) => InputSource::away(context.clock),
+            None => {
+                InputSource::open(&feed.input, config.rate, sizes, start.byte(), context.clock)?
+            }
+        };
+        let offset = handed.as_ref().map_or(start.byte(), |handed| handed.passed.offset);
+        let reads =
+            |handed| HandedReads::new(handed, feed.input.clone(), start.byte(), context.clock);
         Ok(Self {
-            source: InputSource::open(
-                &feed.input,
-                config.rate,
-                sizes,
-                start.byte(),
-                context.clock,
-            )?,
+            handed: handed.map(reads),
+            recent: RecentBytes::new(start.byte()),
+            source,
             front: Front::of(&feed),
             recording: recording(index, config, context)?,
             unusable: UnusableInput::new(context.shared.alarms.clone(), &title),
@@ -90,7 +105,7 @@ impl InputReceiver {
             clock: context.clock,
             held: None,
             buffer: vec![0; READ],
-            offset: start.byte(),
+            offset,
             capture,
             feed,
         })
@@ -144,11 +159,50 @@ impl InputReceiver {
     /// The file or pipe failed. A socket that fails ends a transmission, which is no error.
     pub fn read(&mut self, patience: Duration) -> io::Result<InputRead> {
         if let Some((received, bytes)) = self.held.take() {
-            self.capture.push(received, &bytes);
+            self.push(received, &bytes);
             return Ok(InputRead::Data(bytes.len()));
         }
+        if let Some(handed) = &mut self.handed {
+            match handed.next(&mut self.buffer, patience)? {
+                HandedRead::NotYet => return Ok(InputRead::Idle),
+                HandedRead::Entry(head, from) => return self.take_handed(head, from),
+                HandedRead::Over(source) => (self.source, self.handed) = (source, None),
+            }
+        }
         let read = self.source.read(&mut self.buffer, patience)?;
-        let received = self.clock.utc();
+        self.take(read, self.clock.utc())
+    }
+
+    /// Takes what was read elsewhere.
+    fn take_handed(&mut self, head: BacklogHead, from: usize) -> io::Result<InputRead> {
+        let BacklogHead { kind, received, length } = head;
+        match kind {
+            BacklogKind::Read => self.take(InputRead::Data(length), received),
+            BacklogKind::Break => self.take(InputRead::Break, received),
+            BacklogKind::End => self.take(InputRead::End, received),
+            BacklogKind::Prepared => {
+                let bytes = std::mem::take(&mut self.buffer);
+                self.push(received, &bytes[from..length]);
+                self.buffer = bytes;
+                Ok(InputRead::Data(length - from))
+            }
+            BacklogKind::Description => {
+                // It was taken before: here it only says how to read what follows.
+                let _ = self.front.take(received, &self.buffer[..length]);
+                Ok(InputRead::Idle)
+            }
+        }
+    }
+
+    fn push(&mut self, received: Utc, bytes: &[u8]) {
+        self.capture.push(received, bytes);
+        if !self.is_file() {
+            self.recent.push(received, bytes);
+        }
+    }
+
+    /// Takes one read, whose bytes are in the buffer.
+    fn take(&mut self, read: InputRead, received: Utc) -> io::Result<InputRead> {
         let bytes = match read {
             InputRead::Data(len) => &self.buffer[..len],
             InputRead::Idle | InputRead::Break | InputRead::End => &[],
@@ -172,7 +226,12 @@ impl InputReceiver {
                 self.held = Some((given.received, given.bytes.into_owned()));
                 return Ok(InputRead::Break);
             }
-            Ok(Some(given)) => self.capture.push(given.received, &given.bytes),
+            Ok(Some(given)) => {
+                self.capture.push(given.received, &given.bytes);
+                if !self.feed.input.is_file() {
+                    self.recent.push(given.received, &given.bytes);
+                }
+            }
             Ok(None) => {}
             Err(refused) => self.unusable.refuse(self.clock.now(), &refused.to_string()),
         }
@@ -209,6 +268,54 @@ impl InputReceiver {
     /// frame on that came before it.
     pub fn begin_anew(&mut self, after: After) {
         self.capture.begin_anew(after, self.offset, self.front.format());
+        self.recent.begin(self.capture.from());
+    }
+
+    /// The frames before byte `from` of the capture are in the contact.
+    pub fn forget_before(&mut self, from: u64) {
+        self.recent.forget_before(from);
+    }
+
+    /// Whether its input was read elsewhere, and not all of that is taken.
+    pub fn handed(&self) -> HandedState {
+        self.handed.as_ref().map_or(HandedState::Taken, HandedReads::state)
+    }
+
+    /// Lets go of its live input, which a thread reads from here on.
+    ///
+    /// # Errors
+    /// The system gives no memory or no thread.
+    pub fn let_go(&mut self) -> io::Result<LeftInput> {
+        let away = InputSource::away(self.clock);
+        let source = std::mem::replace(&mut self.source, away);
+        LeftInput::read_on(source, self.clock)
+    }
+
+    /// What it leaves for another process that goes on with the contact `flow`, or between two
+    /// contacts.
+    ///
+    /// # Errors
+    /// The system gives no memory.
+    pub fn leave(
+        &mut self,
+        left: LeftInput,
+        channel: &str,
+        flow: Option<FlowId>,
+    ) -> io::Result<KeptInput> {
+        if let Some((received, bytes)) = self.held.take() {
+            self.push(received, &bytes);
+        }
+        let passed = PassedInput {
+            channel: channel.to_owned(),
+            input: self.feed.input.to_string(),
+            address: left.address(),
+            flow: flow.map(|flow| flow.0),
+            undecoded_from: self.recent.from(),
+            offset: self.offset,
+        };
+        let undecoded =
+            Undecoded { description: self.front.description(), recent: &mut self.recent };
+        KeptInput::new(passed, undecoded, left)
     }
 
     /// The next byte of the input.

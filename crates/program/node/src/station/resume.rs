@@ -38,6 +38,19 @@ pub struct Resumed {
 }
 
 impl ResumePoint {
+    /// The position from which a single live input goes on that was read elsewhere, and of which
+    /// the bytes from `kept` on were not decoded; `flow` is the contact that it was in then. A
+    /// contact of which it does not know is not resumed.
+    pub fn handed(&self, kept: u64, flow: Option<FlowId>) -> BitPosition {
+        let kept = BitPosition::from_bits(8 * kept);
+        match self {
+            Self::In(resumed) if flow == Some(resumed.flow) => {
+                CaptureOptions::read_from(resumed.format, resumed.head.position).max(kept)
+            }
+            Self::In(_) | Self::At(_) => kept,
+        }
+    }
+
     /// The position from which input number `at` of `inputs` is read on. With several, the contact
     /// is captured again from its beginning, and its durable frames are skipped: only so the same
     /// frames come in the same order.

@@ -2,6 +2,7 @@
 
 use super::board::StationBoard;
 use super::early::EarlyFinishes;
+use super::handing_over::HandingOver;
 use super::order::StationOrder;
 use super::outside::board::OutsideBoard;
 use super::refill::Questions;
@@ -42,6 +43,8 @@ pub struct StationShared {
     pub early: EarlyFinishes,
     /// What feeds and plans say of the paths.
     pub outside: OutsideBoard,
+    /// Live inputs for the process that the node goes on in.
+    pub handing_over: HandingOver,
 }
 
 impl FilesAccount for StationShared {
@@ -70,6 +73,7 @@ impl StationShared {
             routing,
             early: EarlyFinishes::default(),
             outside: OutsideBoard::default(),
+            handing_over: HandingOver::default(),
         }
     }
 

@@ -347,7 +347,8 @@ impl Uplink {
             }
             Event::Closed(reason) => {
                 self.rivals.gone();
-                self.down(served.guests, Ending::Refused, reason.to_string());
+                let ending = self.connection.closed(now, &reason);
+                self.down(served.guests, ending, reason.to_string());
             }
         }
         UplinkNews::Nothing

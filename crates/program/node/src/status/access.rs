@@ -40,9 +40,14 @@ impl SocketAccess {
         Ok(Self { operators: all(entry.operators())?, readers: all(entry.readers())? })
     }
 
+    /// Whether this is root, or the user that runs the node.
+    fn is_own(uid: u32) -> bool {
+        uid == 0 || uid == rustix::process::geteuid().as_raw()
+    }
+
     /// What a user may do.
     pub fn role(&self, uid: u32) -> Option<SocketRole> {
-        if uid == 0 || uid == rustix::process::geteuid().as_raw() || self.operators.contains(&uid) {
+        if Self::is_own(uid) || self.operators.contains(&uid) {
             return Some(SocketRole::Operator);
         }
         self.readers.contains(&uid).then_some(SocketRole::Reader)
@@ -61,6 +66,15 @@ impl SocketAccess {
         let help = "add the user to `operators` of [status], or run the command as the user that \
                     runs the node";
         match self.role(uid) {
+            // A program runs with the rights of the node.
+            Some(SocketRole::Operator)
+                if matches!(request, StatusRequest::Upgrade { binary: Some(_), .. })
+                    && !Self::is_own(uid) =>
+            {
+                let what = format!("{} may not choose the program that a node runs", user());
+                let help = "leave out --binary, or run the command as the user that runs the node";
+                Err(Fault::configuration(what, place, help))
+            }
             Some(SocketRole::Operator) => Ok(()),
             Some(SocketRole::Reader) if !request.is_order() => Ok(()),
             Some(SocketRole::Reader) => {
@@ -95,6 +109,11 @@ mod tests {
         assert_eq!(check(4_000_002, &order).as_deref(), Some(said));
         let said = "uid 4000003 may not ask this node";
         assert_eq!(check(4_000_003, &StatusRequest::Status).as_deref(), Some(said));
+        let upgrade = |binary| StatusRequest::Upgrade { binary, patience_s: 1 };
+        assert_eq!(check(4_000_001, &upgrade(None)), None);
+        let said = "uid 4000001 may not choose the program that a node runs";
+        assert_eq!(check(4_000_001, &upgrade(Some("/x".into()))).as_deref(), Some(said));
+        assert_eq!(check(own, &upgrade(Some("/x".into()))), None);
         assert!(access.is_for_others() && !SocketAccess::default().is_for_others());
     }
 }

@@ -15,12 +15,29 @@ pub struct ProcessStatus {
     /// Lines of its log that were dropped because nobody read them.
     #[serde(default)]
     pub log_dropped: u64,
+    /// Its number.
+    #[serde(default)]
+    pub pid: u32,
+    /// The version of the program.
+    #[serde(default)]
+    pub version: String,
+    /// Upgrades that failed: the node went on in this process.
+    #[serde(default)]
+    pub upgrades_failed: u64,
+    /// Why the last of them failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade_failure: Option<String>,
 }
 
 impl ProcessStatus {
     /// Of this process, which has run for `uptime`.
     pub fn now(uptime: Duration) -> Self {
+        let failures = crate::upgrade::failures();
         Self {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            upgrades_failed: failures.count,
+            upgrade_failure: failures.last,
             uptime_s: uptime.as_secs_f64(),
             rss_bytes: resident_bytes(),
             rss_peak_bytes: peak_resident_bytes(),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use skyhaul_config::ConfigTime;
 use skyhaul_events::{AlarmKey, AlarmStatus};
 use skyhaul_units::{Probability, Rate};
+use std::path::PathBuf;
 
 /// A question or an order. A client that sends nothing asks for the status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,6 +107,13 @@ pub enum StatusRequest {
         /// The forecast.
         hint: PathHint,
     },
+    /// Go on in another process. Answered once that is ready.
+    Upgrade {
+        /// The program; none: the file that the present one was started from.
+        binary: Option<PathBuf>,
+        /// Seconds that the new process may take until it is ready, and again until it runs.
+        patience_s: u32,
+    },
 }
 
 impl StatusRequest {
@@ -130,7 +138,8 @@ impl StatusRequest {
             | Self::AddPath { .. }
             | Self::RemovePath { .. }
             | Self::AcknowledgeAlarm { .. }
-            | Self::HintPath { .. } => true,
+            | Self::HintPath { .. }
+            | Self::Upgrade { .. } => true,
         }
     }
 
@@ -170,6 +179,11 @@ impl StatusRequest {
                 words(format!("add path {name}"), path(name))
             }
             Self::RemovePath { name } => words(format!("remove path {name}"), path(name)),
+            Self::Upgrade { binary, .. } => {
+                let from = binary.as_ref().map(|file| format!(" from {}", file.display()));
+                let sentence = format!("upgrade the node{}", from.unwrap_or_default());
+                words(sentence, "the node".to_owned())
+            }
             Self::HintPath { name, .. } => words(format!("forecast for path {name}"), path(name)),
             _ => return None,
         })

@@ -313,6 +313,22 @@ pub fn order(path: &Path, request: &StatusRequest) -> Result<String, Fault> {
     read::<OrderResult>(path, &text)?.into()
 }
 
+/// Orders the node whose status socket is at `path` to go on in another process, and returns its
+/// reply, which comes once that process is ready.
+///
+/// # Errors
+/// No node answers there, or the process cannot take over.
+pub fn order_upgrade(
+    path: &Path,
+    binary: Option<PathBuf>,
+    patience: skyhaul_units::Duration,
+) -> Result<String, Fault> {
+    let patience_s = u32::try_from(patience.as_millis() / 1_000).unwrap_or(u32::MAX).max(1);
+    let request = StatusRequest::Upgrade { binary, patience_s };
+    let text = exchange(path, &request, patience.to_std() + ORDER)?;
+    read::<OrderResult>(path, &text)?.into()
+}
+
 fn exchange(path: &Path, request: &StatusRequest, patience: Duration) -> Result<String, Fault> {
     let no_node = |error: &std::io::Error| {
         let (what, help) = match error.kind() {

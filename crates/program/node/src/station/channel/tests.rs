@@ -53,6 +53,7 @@ fn a_live_input_is_read_while_the_spool_is_behind_and_nothing_is_lost() {
         missions: MissionSet::built_in(),
         gather: Duration::from_millis(1),
         sync: SyncConfig::default(),
+        handed: Arc::default(),
     };
     let channel = config.channel[0].clone();
     let runner = ChannelRunner::open(0, channel, state.path(), context).unwrap();

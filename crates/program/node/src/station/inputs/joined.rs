@@ -78,6 +78,11 @@ impl JoinedInputs {
         self.entries.iter().map(|entry| &entry.receiver)
     }
 
+    /// The same, to be changed.
+    pub fn receivers_mut(&mut self) -> impl Iterator<Item = &mut InputReceiver> {
+        self.entries.iter_mut().map(|entry| &mut entry.receiver)
+    }
+
     /// Whether the inputs are files, which can be read again from any byte.
     fn is_file(&self) -> bool {
         self.receivers().all(InputReceiver::is_file)

@@ -78,10 +78,12 @@ impl DownlinkCapture {
     }
 
     /// Resumes a downlink that is known, with the frame at `frames_from`; the input is read from
-    /// where decoding of that frame has to begin.
+    /// where decoding of that frame has to begin, or from where this capture began if that is
+    /// later.
     pub fn resume(&mut self, frames_from: BitPosition, mission: Mission, format: InputLayout) {
+        let needed = CaptureOptions::read_from(format, frames_from);
         let options = CaptureOptions {
-            start: CaptureOptions::read_from(format, frames_from),
+            start: needed.max(BitPosition::from_bits(8 * self.from)),
             frames_from,
             format: Some(format),
             // A mission that was identified, not configured, may change again.

@@ -14,6 +14,7 @@ use crate::station::paths::TcpSide;
 use skyhaul_sessions::{
     AfterFailure, DialAttempt, DialFailure, Dialler, DiallerSettings, SecondAttempt, SessionId,
 };
+use skyhaul_transport::{CloseReason, DownReason};
 use skyhaul_units::{Duration, Instant};
 
 /// The connection to the centre, or the calls for one.
@@ -26,6 +27,8 @@ pub struct CentreConnection {
     retry_at: Instant,
     /// Calls in a row that the centre refused.
     refusals: u32,
+    /// Until then calls follow each other quickly.
+    quick_until: Instant,
 }
 
 /// How a connection, or the calls for one, ended.
@@ -39,6 +42,11 @@ pub enum Ending {
 
 /// Between two attempts to reach the centre.
 const RETRY: Duration = Duration::from_secs(1);
+/// The same, after the centre closed a session that had lasted: it starts again, or goes on in
+/// another process.
+const QUICK_RETRY: Duration = Duration::from_millis(100);
+/// So long is that expected of it.
+const QUICK: Duration = Duration::from_secs(5);
 /// The pause doubles with each refusal, up to this: an operator has to act first.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// A call without an answer for this long is given up and repeated. The attempts within one call
@@ -56,6 +64,7 @@ impl Default for CentreConnection {
             called_at: Instant::ZERO,
             retry_at: Instant::ZERO,
             refusals: 0,
+            quick_until: Instant::ZERO,
         }
     }
 }
@@ -93,7 +102,8 @@ impl CentreConnection {
 
     /// A call is attempted now.
     pub fn attempt(&mut self, now: Instant) {
-        (self.called_at, self.retry_at) = (now, now + RETRY);
+        let retry = if now < self.quick_until { QUICK_RETRY } else { RETRY };
+        (self.called_at, self.retry_at) = (now, now + retry);
     }
 
     /// The first call went out.
@@ -161,6 +171,17 @@ impl CentreConnection {
         id
     }
 
+    /// The session was closed. Where it had lasted and the centre closed it without a complaint, it
+    /// ends as a lost one: the next call begins at once, and is repeated often for a while.
+    pub fn closed(&mut self, now: Instant, why: &CloseReason) -> Ending {
+        let by_centre = matches!(why, CloseReason::Path(DownReason::ClosedByPeer(_)));
+        if !by_centre || now < self.called_at + RETRY {
+            return Ending::Refused;
+        }
+        (self.retry_at, self.quick_until) = (now, now + QUICK);
+        Ending::Lost
+    }
+
     /// Drops the session or the calls, to call again at once.
     pub fn restart(&mut self, now: Instant) {
         self.dialler.end();
@@ -183,5 +204,46 @@ impl CentreConnection {
     #[cfg(test)]
     pub const fn refusals(&self) -> u32 {
         self.refusals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stopping() -> CloseReason {
+        CloseReason::Path(DownReason::ClosedByPeer("the node is stopping".to_owned()))
+    }
+
+    #[test]
+    fn a_centre_that_closes_a_lasting_session_is_called_at_once_and_often_for_a_while() {
+        let mut connection = CentreConnection::default();
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        connection.attempt(at(0));
+        let ending = connection.closed(at(4_000), &stopping());
+        assert_eq!(ending, Ending::Lost);
+        connection.end(ending);
+        assert!(connection.is_due(at(4_000)));
+        for millis in [4_000, 4_100, 8_900] {
+            connection.attempt(at(millis));
+            connection.end(Ending::Lost);
+            assert!(!connection.is_due(at(millis + 99)) && connection.is_due(at(millis + 100)));
+        }
+        connection.attempt(at(9_000));
+        connection.end(Ending::Lost);
+        assert!(!connection.is_due(at(9_900)) && connection.is_due(at(10_000)));
+    }
+
+    #[test]
+    fn one_that_closes_each_session_soon_is_called_as_after_a_refusal() {
+        let mut connection = CentreConnection::default();
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        for millis in [0, 1_000] {
+            connection.attempt(at(millis));
+            let ending = connection.closed(at(millis + 300), &stopping());
+            assert_eq!(ending, Ending::Refused);
+            connection.end(ending);
+        }
+        assert!(!connection.is_due(at(2_900)) && connection.is_due(at(3_000)));
     }
 }

@@ -1,0 +1,185 @@
+//! How a node goes on in another process: the new process is started while the node runs, the node
+//! ends here, and starts there. If it cannot start there, it starts here again, with the same
+//! inputs.
+
+use super::{EventKind, Node, NodeStart, ServiceState, Signals};
+use crate::fault::Fault;
+use crate::services;
+use crate::station::{self, KeptInput, Station, StoppedInputs};
+use crate::upgrade::{
+    NewProgram, NewSide, ProgramCommand, SourceSlot, UpgradeDesk, UpgradeOrder, note_failure,
+};
+use skyhaul_config::NodeConfig;
+use skyhaul_net::Clock;
+use skyhaul_units::Duration;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+/// The upgrade that was ordered, until the new process is ready.
+pub struct Upgrading<'a> {
+    desk: &'a UpgradeDesk,
+    program: &'a ProgramCommand,
+    clock: Clock,
+    starting: Option<Starting>,
+}
+
+struct Starting {
+    new: Box<NewProgram>,
+    answer: SyncSender<Result<String, Fault>>,
+}
+
+/// Inputs that go on, for a node that starts in this process.
+struct TakenBack {
+    slots: Vec<Arc<SourceSlot>>,
+    sources: KeptSources,
+}
+
+enum KeptSources {
+    /// Threads read on.
+    Read(Vec<KeptInput>),
+    /// Nobody reads.
+    Stopped(StoppedInputs),
+}
+
+const HELP: &str = "the node goes on as before; correct this, and order the upgrade again";
+
+impl<'a> Upgrading<'a> {
+    /// None yet.
+    pub const fn new(desk: &'a UpgradeDesk, program: &'a ProgramCommand, clock: Clock) -> Self {
+        Self { desk, program, clock, starting: None }
+    }
+
+    /// Looks for an order, and at the process that was started for one. Returns it once it is
+    /// ready.
+    pub fn turn(&mut self) -> Option<Box<NewProgram>> {
+        if let Some(order) = self.desk.next() {
+            let UpgradeOrder { binary, patience, answer } = order;
+            let started = NewProgram::start(self.program, binary.as_deref(), patience, self.clock);
+            match started {
+                Ok(new) => self.starting = Some(Starting { new: Box::new(new), answer }),
+                Err(why) => self.refuse(&why, &answer),
+            }
+        }
+        let Starting { mut new, answer } = self.starting.take()?;
+        match new.step(Duration::ZERO) {
+            Ok(false) => self.starting = Some(Starting { new, answer }),
+            Ok(true) => {
+                let (id, version) = (new.id(), new.version());
+                let said = format!("process {id}, version {version}, is ready, and takes over");
+                tracing::info!("{said}");
+                let _ = answer.try_send(Ok(said));
+                return Some(new);
+            }
+            Err(why) => {
+                drop(new);
+                self.refuse(&why, &answer);
+            }
+        }
+        None
+    }
+
+    fn refuse(&self, why: &str, answer: &SyncSender<Result<String, Fault>>) {
+        tracing::error!("upgrade failed, the node goes on as before: {why}");
+        note_failure(why);
+        let _ = answer.try_send(Err(Fault::environment(why, "the new program", HELP)));
+        self.desk.over();
+    }
+}
+
+/// What can be known of a configuration before the node's resources are free.
+///
+/// # Errors
+/// What is wrong.
+pub fn check(config: &NodeConfig) -> Result<(), Fault> {
+    services::identity(&config.node)?;
+    let station = config.station.as_deref();
+    station.map_or(Ok(()), |station| Station::check(station, Clock::start()))
+}
+
+/// Starts the node in this process, in place of the old one.
+pub fn take_over(config: &NodeConfig, start: &mut NodeStart, old: NewSide) -> Result<Node, Fault> {
+    old.say_ready()?;
+    let (handed, slots) = old.inputs()?;
+    start.handed = Arc::new(handed);
+    let node = Node::start(config, start).inspect_err(|fault| old.refuse(&fault.to_string()))?;
+    // Where the old process is gone, the inputs are opened again.
+    let _ = old.say_running();
+    old.sources(&slots);
+    Ok(node)
+}
+
+/// Ends the node here, and lets the new process take over. If that cannot, the node starts here
+/// again, and is returned.
+///
+/// # Errors
+/// The node cannot go on in either process.
+pub fn hand_over(
+    node: Node,
+    mut new: Box<NewProgram>,
+    start: &mut NodeStart,
+    signals: Signals<'_>,
+) -> Result<Option<Node>, Fault> {
+    let read = node.read.clone();
+    let kept = node.hand_over()?;
+    let lacks = |error: std::io::Error| {
+        let help = "raise this user's limit of open files (ulimit -n)";
+        Fault::environment(format!("the inputs cannot be kept ({error})"), "this process", help)
+    };
+    let (handed, slots) = station::handed(&kept).map_err(lacks)?;
+    let (why, sources) = match give(&mut new, kept, signals) {
+        Ok(()) => {
+            (signals.tell)(ServiceState::GoesOnIn(new.id()));
+            return Ok(None);
+        }
+        Err(failed) => failed,
+    };
+    // It is gone before the state folder is used again.
+    drop(new);
+    tracing::error!("upgrade failed, the node goes on in this process: {why}");
+    note_failure(&why);
+    start.handed = Arc::new(handed);
+    let node = Node::start(&read, start)?;
+    TakenBack { slots, sources }.give();
+    let sentence = format!("the upgrade failed, the node goes on in process {}: {why}", own_id());
+    node.log.sink().tell(EventKind::NodeStarted, "the node", sentence);
+    start.desk.over();
+    Ok(Some(node))
+}
+
+fn own_id() -> u32 {
+    std::process::id()
+}
+
+/// Gives the new process everything that the node needs there.
+fn give(
+    new: &mut NewProgram,
+    kept: Vec<KeptInput>,
+    signals: Signals<'_>,
+) -> Result<(), (String, KeptSources)> {
+    let is_alive = || {
+        if signals.pulse.is_some() {
+            (signals.tell)(ServiceState::Alive);
+        }
+    };
+    let (inputs, descriptors) = station::passed(&kept);
+    let runs = new.give_inputs(inputs, &descriptors).and_then(|()| new.wait(&is_alive));
+    if let Err(why) = runs {
+        return Err((why, KeptSources::Read(kept)));
+    }
+    let stopped = station::stop_reading(kept);
+    let (sources, descriptors) = stopped.passed();
+    match new.go(sources, &descriptors) {
+        Ok(()) => Ok(()),
+        Err(why) => Err((why, KeptSources::Stopped(stopped))),
+    }
+}
+
+impl TakenBack {
+    fn give(self) {
+        let stopped = match self.sources {
+            KeptSources::Read(kept) => station::stop_reading(kept),
+            KeptSources::Stopped(stopped) => stopped,
+        };
+        stopped.give(&self.slots);
+    }
+}
