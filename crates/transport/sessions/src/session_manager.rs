@@ -29,7 +29,7 @@ use skyhaul_transport::{
 };
 use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;
-use table::{Agreed, HeldSession, SessionTable};
+use table::{Agreed, HeldSession, PeerKeyPair, SessionTable};
 
 /// Endpoints and the sessions over their connections.
 pub struct SessionManager<C> {
@@ -113,11 +113,20 @@ impl<C: Endpoint> SessionManager<C> {
         let endpoint = self.endpoints.get_mut(socket)?;
         let too_many = |_| ConnectError::TooMany { max: usize::from(u8::MAX) };
         let path = u8::try_from(held.next_path).map(PathId).map_err(too_many)?;
-        let connection = endpoint.call(now, remote, held.peer, ConnectionPurpose::JoinSession)?;
+        let connection =
+            endpoint.call(now, remote, held.peer.shown, ConnectionPurpose::JoinSession)?;
         held.next_path += 1;
         let joining = Joining::connecting(id, path, options, remote);
         self.roles.set(ConnectionKey { socket, connection }, Role::Joining(joining));
         Ok(path)
+    }
+
+    /// The far end of a session changes its key: further paths to it expect `shown`, and it may call
+    /// with `other` too.
+    pub fn follow_key(&mut self, id: SessionId, shown: Fingerprint, other: Option<Fingerprint>) {
+        if let Some(held) = self.sessions.get_mut(id) {
+            held.peer = PeerKeyPair { shown, other };
+        }
     }
 
     /// Closes one path of a session, telling the far end why.
