@@ -4,9 +4,8 @@
 use crate::{Identity, KeyStage, KeyTalk, Succession};
 
 fn vectors(part: &str) -> Vec<serde_json::Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/wire-vectors.json");
-    let page = std::fs::read_to_string(path).unwrap();
-    let page: serde_json::Value = serde_json::from_str(&page).unwrap();
+    let page = include_str!("../../../../docs/reference/wire-vectors.json");
+    let page: serde_json::Value = serde_json::from_str(page).unwrap();
     page[part].as_array().unwrap().clone()
 }
 

@@ -47,6 +47,19 @@ pub struct SessionManager<C> {
 /// its room.
 const WAITING: Duration = Duration::from_millis(20);
 
+/// The far end of a session changes its key: further paths to it expect `shown`, and it may call
+/// with `other` too.
+pub fn follow_key<C>(
+    manager: &mut SessionManager<C>,
+    id: SessionId,
+    shown: Fingerprint,
+    other: Option<Fingerprint>,
+) {
+    if let Some(held) = manager.sessions.get_mut(id) {
+        held.peer = PeerKeyPair { shown, other };
+    }
+}
+
 impl<C: Endpoint> SessionManager<C> {
     /// A session manager over `endpoint` whose sessions are set up as `session_config` says.
     pub fn new(endpoint: C, session_config: SessionConfig) -> Self {
@@ -119,14 +132,6 @@ impl<C: Endpoint> SessionManager<C> {
         let joining = Joining::connecting(id, path, options, remote);
         self.roles.set(ConnectionKey { socket, connection }, Role::Joining(joining));
         Ok(path)
-    }
-
-    /// The far end of a session changes its key: further paths to it expect `shown`, and it may call
-    /// with `other` too.
-    pub fn follow_key(&mut self, id: SessionId, shown: Fingerprint, other: Option<Fingerprint>) {
-        if let Some(held) = self.sessions.get_mut(id) {
-            held.peer = PeerKeyPair { shown, other };
-        }
     }
 
     /// Closes one path of a session, telling the far end why.

@@ -28,8 +28,9 @@ Example:
     #[command(after_help = "\
         Compares each line with the hash in the line behind it, and with the hashes in the event \
         log. Reads all files of the log, and names one that is missing between others; it proves \
-        what follows the oldest one. Who can write both can change both: compare with a hash that another machine has, \
-        from the end of an earlier `verify` or from an event that a webhook got.
+        what follows the oldest one. Who can write both can change both: compare with a hash that \
+        another machine has, from the end of an earlier `verify` or from an event that a webhook \
+        got.
 
 Example:
   skyhaul audit verify --config centre.toml

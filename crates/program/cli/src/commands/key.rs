@@ -29,8 +29,8 @@ Example:
     Rotate(KeyRotate),
     /// Refuses a key from now on, and ends its sessions.
     #[command(after_help = "Example:
-  skyhaul key revoke --config centre.toml \
-      SHA256:4f0a5e4c3c8b1a1f6f0d3e7c2b9a8d7e6f5c4b3a29181706f5e4d3c2b1a09f8e --reason 'lost laptop'")]
+  skyhaul key revoke --config centre.toml --reason 'lost laptop' \
+      SHA256:4f0a5e4c3c8b1a1f6f0d3e7c2b9a8d7e6f5c4b3a29181706f5e4d3c2b1a09f8e")]
     Revoke(KeyRevoke),
     /// Accepts a key again that was revoked, or that is out of use.
     #[command(after_help = "Example:

@@ -128,7 +128,9 @@ pub fn load(disk: &dyn Disk) -> Result<KeyRecord, Fault> {
 pub fn known_keys(state: &Path) -> Result<KnownKeys, Fault> {
     let path = state.join(KEYS_FILE);
     let text = match std::fs::read(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(KnownKeys::default()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(KnownKeys::default());
+        }
         text => text.map_err(|error| unreadable(&error.to_string()))?,
     };
     parse(&text).map(|record| record.known).map_err(|error| unreadable(&error))

@@ -4,7 +4,7 @@ use super::NodeKeys;
 use bytes::Bytes;
 use skyhaul_identity::{Fingerprint, KeyStage, KeyTalk};
 use skyhaul_net::SessionManager;
-use skyhaul_sessions::SessionId;
+use skyhaul_sessions::{SessionId, follow_key};
 use std::collections::VecDeque;
 
 /// What was said in a session with another node.
@@ -82,6 +82,6 @@ impl SessionKeys {
             Some(next) if next.stage == KeyStage::Staged => (self.shown, Some(next.to)),
             Some(next) => (next.to, Some(self.shown)),
         };
-        manager.follow_key(id, shown, other);
+        follow_key(manager, id, shown, other);
     }
 }

@@ -219,7 +219,7 @@ impl Uplink {
             DialAttempt::Second => self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string()),
         };
         self.keys.began(&self.centre.name, shown);
-        let (sharing, key) = (self.feeder.sharing(), self.listed_key(shown));
+        let (sharing, key) = (self.feeder.sharing(), keys::listed(self, shown));
         if let Some(session) = manager.session(id) {
             session.sender_mut().share(sharing.tree.clone(), sharing.policy);
             if let Err(error) = session.sender_mut().set_line(self.line.as_ref()) {
@@ -563,7 +563,7 @@ impl Uplink {
             }
             self.down(served.guests, Ending::Lost, Refusal::NoAnswer.to_string());
         }
-        self.follow_keys(now, served);
+        keys::follow(self, now, served);
         if self.connection.is_due(now) {
             self.connect(now, served);
         }

@@ -4,6 +4,15 @@
 use super::tests::{Fault, MemoryStore, at, key};
 use super::*;
 
+/// What may happen: so many kinds of steps.
+#[derive(Debug, Clone, Copy)]
+enum Weather {
+    /// What a node does by itself.
+    Fair = 7,
+    /// Also kills, disks that refuse, lines that fail, orders.
+    Faults = 12,
+}
+
 /// Xorshift64 (Marsaglia 2003).
 struct Random(u64);
 
@@ -110,11 +119,11 @@ impl World {
         self.nodes[to].sent.extend(reply.map(|reply| reply.encode()));
     }
 
-    fn step(&mut self, faults: bool) {
+    fn step(&mut self, weather: Weather) {
         self.now += 1;
         let now = at(self.now);
         let place = usize::from(self.random.below(2) == 1);
-        let choice = self.random.below(if faults { 12 } else { 7 });
+        let choice = self.random.below(weather as u64);
         let peer = BTreeSet::from([self.nodes[1 - place].name.to_owned()]);
         let node = &mut self.nodes[place];
         match choice {
@@ -161,7 +170,7 @@ fn two_nodes_that_change_their_keys_can_always_connect_and_come_to_the_end() {
     for seed in 1..=400_u64 {
         let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut world = World { nodes: [Node::new("a", 1), Node::new("b", 2)], random, now: 0 };
-        (0..300).for_each(|_| world.step(true));
+        (0..300).for_each(|_| world.step(Weather::Faults));
         for node in &mut world.nodes {
             // What a disk has after an error is known after a restart.
             node.store.0.borrow_mut().fault = Fault::None;
@@ -170,9 +179,9 @@ fn two_nodes_that_change_their_keys_can_always_connect_and_come_to_the_end() {
         // The line may have lost what was said: as a node does, each says it again in a new
         // session.
         world.end_session();
-        (0..400).for_each(|_| world.step(false));
+        (0..400).for_each(|_| world.step(Weather::Fair));
         world.end_session();
-        (0..400).for_each(|_| world.step(false));
+        (0..400).for_each(|_| world.step(Weather::Fair));
         for node in &mut world.nodes {
             node.keeper = Some(node.store.open(at(world.now)).unwrap());
         }

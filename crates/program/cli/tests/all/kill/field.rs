@@ -158,7 +158,7 @@ impl Field {
         true
     }
 
-    /// Begins to change the key of a node. `false` if it does not answer, or is changing it already.
+    /// Begins to change the key of a node. `false` if it does not answer, or is changing it.
     pub fn rotate_key(&self, number: usize) -> bool {
         let socket = self.path(&format!("{}/status.sock", self.names[number]));
         order(&socket, &StatusRequest::OrderKey { order: KeyOrder::Rotate }).is_ok()

@@ -87,35 +87,33 @@ impl UplinkKeys {
     }
 }
 
-impl Uplink {
-    /// Follows changes of keys: says what is to be said, expects the keys that are accepted now,
-    /// and ends the session if its key is revoked.
-    pub(super) fn follow_keys(&mut self, now: Instant, served: &mut Served<'_>) {
-        let changes = self.keys.node.changes();
-        if self.keys.seen != Some(changes) {
-            self.keys.seen = Some(changes);
-            let keys = &self.keys.node;
-            self.centre.keys.refresh(|listed| keys.accepted(listed));
-            self.end_if_revoked(now, served);
-        }
-        if let Some((session, id)) = self.keys.session.as_mut().zip(self.connection.id()) {
-            session.work(&self.keys.node, served.manager, id);
-        }
+/// Follows changes of keys: says what is to be said, expects the keys that are accepted now, and
+/// ends the session if its key is revoked.
+pub(super) fn follow(uplink: &mut Uplink, now: Instant, served: &mut Served<'_>) {
+    let changes = uplink.keys.node.changes();
+    if uplink.keys.seen != Some(changes) {
+        uplink.keys.seen = Some(changes);
+        let keys = &uplink.keys.node;
+        uplink.centre.keys.refresh(|listed| keys.accepted(listed));
+        end_if_revoked(uplink, now, served);
     }
+    if let Some((session, id)) = uplink.keys.session.as_mut().zip(uplink.connection.id()) {
+        session.work(&uplink.keys.node, served.manager, id);
+    }
+}
 
-    fn end_if_revoked(&mut self, now: Instant, served: &mut Served<'_>) {
-        let shown = self.keys.session.as_ref().map(SessionKeys::shown);
-        let is_revoked = shown.is_some_and(|key| self.keys.node.is_revoked(key));
-        if is_revoked && let Some(id) = self.connection.id() {
-            let reason = "the key of this session is revoked";
-            served.manager.close(now, id, reason);
-            self.keys.session = None;
-            self.down(served.guests, Ending::Refused, reason.to_owned());
-        }
+fn end_if_revoked(uplink: &mut Uplink, now: Instant, served: &mut Served<'_>) {
+    let shown = uplink.keys.session.as_ref().map(SessionKeys::shown);
+    let is_revoked = shown.is_some_and(|key| uplink.keys.node.is_revoked(key));
+    if is_revoked && let Some(id) = uplink.connection.id() {
+        let reason = "the key of this session is revoked";
+        served.manager.close(now, id, reason);
+        uplink.keys.session = None;
+        uplink.down(served.guests, Ending::Refused, reason.to_owned());
     }
+}
 
-    /// What guests are told of the centre's key: the one of the configuration.
-    pub(super) fn listed_key(&self, shown: Fingerprint) -> Fingerprint {
-        self.centre.keys.listed(shown, &self.keys.node)
-    }
+/// What guests are told of the centre's key: the one of the configuration.
+pub(super) fn listed(uplink: &Uplink, shown: Fingerprint) -> Fingerprint {
+    uplink.centre.keys.listed(shown, &uplink.keys.node)
 }
