@@ -130,12 +130,11 @@ impl KeyStore for KeyFiles {
 
     fn clean(&mut self) -> Result<(), String> {
         for file in [&self.next, &self.next_in_state, &self.former] {
-            match fs::remove_file(file) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(format!("{} cannot be removed ({error})", file.display()));
-                }
-                Ok(()) => sync_folder(file).map_err(|error| error.to_string())?,
-                Err(_) => {}
+            // A file system that is read only refuses to remove even what is not there.
+            if fs::symlink_metadata(file).is_ok() {
+                fs::remove_file(file)
+                    .and_then(|()| sync_folder(file))
+                    .map_err(|error| format!("{} cannot be removed ({error})", file.display()))?;
             }
         }
         Ok(())
@@ -159,4 +158,59 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
 fn sync_folder(file: &Path) -> io::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_store::sim::SimDisk;
+    use skyhaul_units::ByteCount;
+
+    fn files(folder: &Path, key: &str) -> KeyFiles {
+        let disk = Arc::new(SimDisk::new(ByteCount::mib(1)));
+        let beside = |end: &str| folder.join(format!("{key}.{end}"));
+        KeyFiles {
+            disk,
+            key: folder.join(key),
+            next: beside(NEXT),
+            next_in_state: folder.join(NEXT),
+            former: beside(FORMER),
+        }
+    }
+
+    fn read(path: &Path) -> Option<String> {
+        fs::read_to_string(path).ok()
+    }
+
+    #[test]
+    fn a_next_key_takes_the_place_of_the_one_in_use_also_after_a_kill_between() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+        let mut files = files(folder.path(), "s.key");
+        write(&files.key, &old.to_pem()).unwrap();
+        files.write_next(&new).unwrap();
+        assert_eq!(read(&files.next), Some(new.to_pem()));
+        // The run before was killed when it had kept the key in use.
+        fs::hard_link(&files.key, &files.former).unwrap();
+        files.install().unwrap();
+        assert_eq!(read(&files.key), Some(new.to_pem()));
+        assert_eq!((read(&files.former), read(&files.next)), (Some(old.to_pem()), None));
+        assert!(files.install().unwrap_err().contains("is gone"));
+        files.clean().unwrap();
+        files.clean().unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn where_the_folder_of_the_key_cannot_be_written_the_operator_is_told_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let new = Identity::generate().unwrap();
+        let mut files = files(folder.path(), "absent/s.key");
+        files.write_next(&new).unwrap();
+        assert_eq!(read(&folder.path().join(NEXT)), Some(new.to_pem()));
+        let said = files.install().unwrap_err();
+        assert!(said.contains("in the place of") && said.contains("restart the node"), "{said}");
+        files.clean().unwrap();
+        assert_eq!(read(&folder.path().join(NEXT)), None);
+    }
 }
