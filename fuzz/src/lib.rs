@@ -14,6 +14,7 @@ mod events;
 mod files;
 mod forward;
 mod hints;
+mod keys;
 mod offload;
 mod one_way;
 mod page;
@@ -45,6 +46,7 @@ pub use events::{audit_lines, event_lines};
 pub use files::files;
 pub use forward::forward;
 pub use hints::{contact_plan, feed_lines};
+pub use keys::{key_record, key_talk};
 pub use offload::offload_packets;
 pub use one_way::one_way;
 pub use page::page;
@@ -104,6 +106,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "frame_stream", body: frame_stream, rounds: 5_000 },
     Target { name: "frames", body: frames, rounds: 5_000 },
     Target { name: "gap_talk", body: gap_talk, rounds: 200_000 },
+    Target { name: "key_record", body: key_record, rounds: 20_000 },
+    Target { name: "key_talk", body: key_talk, rounds: 20_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "offload_packets", body: offload_packets, rounds: 100_000 },

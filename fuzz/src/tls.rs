@@ -51,7 +51,7 @@ pub fn tls_path(input: &[u8]) {
     }
     let mut path = called(&station, &centre);
     let alpn = skyhaul_transport::ProtocolVersions::OURS.names();
-    let config = client_config(&station, centre.fingerprint(), &Arc::default(), &alpn);
+    let config = client_config(&station.into(), centre.fingerprint(), &Arc::default(), &alpn);
     let name = ServerName::try_from("skyhaul").expect("a valid name");
     let mut far = ClientConnection::new(Arc::new(config), name).expect("a client");
     exchange(&mut far, &mut path);

@@ -20,6 +20,7 @@ mod forward;
 mod gaps;
 mod generate;
 mod ip;
+mod key;
 mod keygen;
 mod knock;
 mod lab;
@@ -111,6 +112,9 @@ pub enum Command {
     ///
     /// Also tells what a receiver can recover from it.
     Generate(generate::Generate),
+    /// Shows and changes the key of a running node; revokes keys.
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Makes a node's private key and prints its fingerprint.
     Keygen(keygen::Keygen),
     /// Runs experiments over emulated lines and checks their figures.
@@ -233,6 +237,7 @@ pub fn run(command: Command, program: clap::Command, out: &mut dyn Write) -> Res
         Command::Forward(command) => forward::run(&command, out),
         Command::Gaps(command) => gaps::run(&command, out),
         Command::Generate(command) => generate::run(&command, out),
+        Command::Key(command) => key::run(&command, out),
         Command::Keygen(command) => keygen::run(&command, out),
         Command::Lab(command) => lab::run(&command, out),
         Command::Man(command) => man::run(&command, program, out),

@@ -25,6 +25,9 @@ section! {
         /// The other node is silent for a destination when no frames have come there for so long.
         /// With the default a standby sends within 2 s over lines of up to 660 ms round trip.
         standby_after: Duration => "1250 ms",
+        /// It is an alarm when the key of this node is older: `skyhaul key rotate` changes it. It
+        /// works on, however old it is. `0 s`: never.
+        key_old_after: Duration => "730 d",
     }
 }
 
@@ -37,6 +40,11 @@ impl Node {
                 self.standby_after
             )
         })
+    }
+
+    /// A key that is older is an alarm; none where that is none.
+    pub fn key_old_after(&self) -> Option<Duration> {
+        (self.key_old_after > Duration::ZERO).then_some(self.key_old_after)
     }
 
     /// Where `skyhaul status` asks this node.

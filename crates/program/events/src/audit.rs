@@ -121,6 +121,13 @@ pub enum AuditFault {
         /// The last of them.
         to: u64,
     },
+    /// A file of the log is not there.
+    MissingFile {
+        /// Its first line.
+        from: u64,
+        /// The last line before the next file that is there.
+        to: u64,
+    },
     /// The end was cut off: other places know of later lines.
     Cut {
         /// The first line that is not there.
@@ -143,8 +150,10 @@ pub enum AuditFault {
 }
 
 /// What a check has found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
+    /// The first line that it proves: earlier files were archived where it is not 1.
+    pub from: u64,
     /// Lines that were read.
     pub lines: u64,
     /// The number of the last one.
@@ -181,6 +190,27 @@ enum KnownLine {
     Faulty,
 }
 
+impl Default for AuditReport {
+    fn default() -> Self {
+        let (head, faults) = (String::new(), Vec::new());
+        Self { from: 1, lines: 0, last: 0, head, compared: 0, faults, more: 0 }
+    }
+}
+
+/// The name of a file of the log that is complete and has this first line.
+pub fn audit_file(first: u64) -> String {
+    format!("{FILE_BEGIN}{first:012}{FILE_END}")
+}
+
+/// The first line of a file of the log that is complete, by its name.
+pub fn audit_file_first(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(FILE_BEGIN)?.strip_suffix(FILE_END)?;
+    let first = digits.parse().ok().filter(|first| *first > 0)?;
+    (audit_file(first) == name).then_some(first)
+}
+
+const FILE_BEGIN: &str = "audit-";
+const FILE_END: &str = ".jsonl";
 /// Faults that are listed.
 const FAULTS_MAX: usize = 100;
 /// A longer text is cut.
@@ -278,6 +308,27 @@ impl AuditCheck {
         Self { heads, ..Self::default() }
     }
 
+    /// The next file, which has this first line by its name.
+    pub fn file(&mut self, first: u64) {
+        let due = self.report.last.saturating_add(1);
+        if first <= due {
+            return;
+        }
+        let before = first - 1;
+        if self.report.lines == 0 && self.report.last == 0 {
+            // The oldest file that is there: those before it were archived.
+            self.report.from = first;
+            (self.report.last, self.last_is) = (before, KnownLine::Faulty);
+            if let Some(kept) = self.heads.get(&before) {
+                (self.report.head, self.last_is) = (kept.clone(), KnownLine::Confirmed);
+            }
+            self.heads = self.heads.split_off(&first);
+            return;
+        }
+        self.fault(AuditFault::MissingFile { from: due, to: before });
+        (self.report.last, self.last_is) = (before, KnownLine::Faulty);
+    }
+
     /// The next line of the file, without its end.
     pub fn line(&mut self, line: &[u8]) {
         self.report.lines += 1;
@@ -350,13 +401,20 @@ impl AuditCheck {
 
 impl core::fmt::Display for AuditFault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let lines = |from: &u64, to: &u64| match from == to {
-            true => format!("line {from} is"),
-            false => format!("lines {from} to {to} are"),
+        let which = |from: &u64, to: &u64| match from == to {
+            true => format!("line {from}"),
+            false => format!("lines {from} to {to}"),
+        };
+        let lines = |from: &u64, to: &u64| {
+            format!("{} {}", which(from, to), if from == to { "is" } else { "are" })
         };
         match self {
             Self::Changed { number } => write!(f, "line {number} was changed"),
             Self::Missing { from, to } => write!(f, "{} missing", lines(from, to)),
+            Self::MissingFile { from, to } => {
+                let file = audit_file(*from);
+                write!(f, "the file {file} is missing: {}", which(from, to))
+            }
             Self::Cut { from, to } => write!(f, "{} cut off the end", lines(from, to)),
             Self::Misplaced { place, number } => {
                 write!(f, "the line at place {place} has number {number}, which was there before")
@@ -468,6 +526,39 @@ mod tests {
         let mut lines = good;
         lines[2] = b"{".to_vec();
         assert_eq!(checked(&lines, &[]).faults, [AuditFault::Unreadable { place: 3 }]);
+    }
+
+    #[test]
+    fn a_log_in_files_is_one_chain_and_names_the_file_that_is_missing() {
+        let lines = log(9);
+        let report = |firsts: &[usize], heads: &[(u64, String)]| {
+            let mut check = AuditCheck::with_heads(heads.iter().cloned().collect());
+            for first in firsts {
+                check.file(*first as u64);
+                lines[first - 1..first + 2].iter().for_each(|line| check.line(line));
+            }
+            check.finish()
+        };
+        let all = report(&[1, 4, 7], &heads(&lines));
+        assert_eq!((all.from, all.last, all.compared, all.faults), (1, 9, 9, vec![]));
+        // Archived: the rest is proven from its first line on, and that one by what is kept.
+        let rest = report(&[4, 7], &heads(&lines));
+        assert_eq!((rest.from, rest.lines, rest.compared, rest.faults), (4, 6, 6, vec![]));
+        let wrong = [(3, "0".repeat(64))];
+        assert_eq!(report(&[4, 7], &wrong).faults, [AuditFault::Changed { number: 4 }]);
+        let lost = report(&[1, 7], &[]);
+        assert_eq!(lost.faults, [AuditFault::MissingFile { from: 4, to: 6 }]);
+        let said = lost.faults[0].to_string();
+        assert_eq!(said, "the file audit-000000000004.jsonl is missing: lines 4 to 6");
+        assert_eq!(audit_file_first("audit-000000000004.jsonl"), Some(4));
+        for other in ["audit.jsonl", "audit-4.jsonl", "audit-000000000000.jsonl", "x"] {
+            assert_eq!(audit_file_first(other), None, "{other}");
+        }
+        // A file whose beginning was cut off.
+        let mut check = AuditCheck::default();
+        check.file(4);
+        lines[4..].iter().for_each(|line| check.line(line));
+        assert_eq!(check.finish().faults, [AuditFault::Missing { from: 4, to: 4 }]);
     }
 
     #[test]

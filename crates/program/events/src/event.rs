@@ -99,6 +99,11 @@ kinds! {
     OrderDone "order.done" Info "An order was carried out, or refused.";
     AccessGranted "access.granted" Info "Somebody has logged in at the page.";
     AccessShut "access.shut" Minor "Too many logins have failed: the next ones have to wait.";
+    KeyStaged "key.staged" Info "A node has announced its next key, or this node has one.";
+    KeySwitched "key.switched" Info "A node uses its next key, or this node does.";
+    KeyRetired "key.retired" Info "The former key of this node is removed.";
+    KeyRevoked "key.revoked" Major "A key is refused from now on.";
+    KeyAllowed "key.allowed" Minor "A key that was revoked is accepted again.";
     ConfigReloaded "config.reloaded" Info "The configuration was read again.";
     ConfigRefused "config.refused" Major "The configuration that was read again is wrong.";
 }

@@ -82,6 +82,19 @@ kinds! {
         "",
         "Two nodes use one key.",
         "Give each node its own key (`skyhaul keygen`).";
+    KeyOld "key-old" Minor NOW
+        "is old",
+        "The key of this node is older than `key_old_after` in `[node]`. It works on.",
+        "Run `skyhaul key rotate`.";
+    KeyStuck "key-stuck" Major NOW
+        "cannot go on",
+        "The next key cannot take the place of the one in use, or the state folder takes no \
+         note of it.",
+        "Do what the sentence says.";
+    KeyRevoked "key-revoked" Major NOW
+        "has a revoked key",
+        "The configuration lists a key that was revoked; it is refused.",
+        "Remove it from `fingerprints`, or take the revocation back (`skyhaul key allow`).";
     StandbyFailed "standby-failed" Major NOW
         "cannot stand by",
         "A standby sends everything, because the destination does not help it.",

@@ -28,7 +28,7 @@ mod silence;
 
 pub use audit::{
     AuditCheck, AuditEntry, AuditFault, AuditLine, AuditLineError, AuditMeans, AuditOutcome,
-    AuditReport, AuditWho, audit_hash,
+    AuditReport, AuditWho, audit_file, audit_file_first, audit_hash,
 };
 pub use cloud::{CLOUD_EVENTS, cloud_event};
 pub use event::{EventError, EventKind, NodeEvent, Severity};

@@ -13,7 +13,8 @@ use crate::journal::{EventNote, EventSink};
 use crate::status::{OrderResult, OrderWords, StatusReply};
 use serde_json::{Value, json};
 use skyhaul_events::{
-    AuditCheck, AuditEntry, AuditLine, AuditMeans, AuditOutcome, AuditWho, EventKind, audit_hash,
+    AuditCheck, AuditEntry, AuditLine, AuditMeans, AuditOutcome, AuditWho, EventKind, audit_file,
+    audit_file_first, audit_hash,
 };
 use skyhaul_net::Clock;
 use skyhaul_store::{Disk, DiskFile};
@@ -22,10 +23,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The file in the state folder.
+/// The file in the state folder that grows. One that is complete is `audit-FIRST.jsonl`, by the
+/// number of its first line.
 pub const AUDIT_FILE: &str = "audit.jsonl";
-/// A million orders. A larger file takes none: it is to be archived.
-const BYTES_MAX: u64 = 1 << 30;
+/// A file with so much is complete, and the next line begins another one: 60,000 orders.
+const FILE_BYTES: u64 = 64 << 20;
 /// What is shown at a time.
 const NEWEST_BYTES: u64 = 256 << 10;
 /// Outcomes that could not be written: as many as orders that are carried out at a time, which are
@@ -46,6 +48,12 @@ pub struct AuditLog {
 struct AuditTail {
     file: Option<Arc<dyn DiskFile>>,
     bytes: u64,
+    /// The first line of the file.
+    first: u64,
+    /// The first line of the file before it; none where there is none.
+    former: Option<u64>,
+    /// A file of this length is complete.
+    complete: u64,
     last: u64,
     head: String,
     /// A write failed, and part of it may be there.
@@ -110,10 +118,7 @@ impl AuditLog {
         if let Err(error) = written {
             let what = format!("the order is not carried out: it cannot be written down ({error})");
             let place = format!("{AUDIT_FILE} in the state folder");
-            let help = match tail.bytes >= BYTES_MAX {
-                true => "stop the node, move the file to an archive, and start the node",
-                false => "free space on the disk of the state folder, and give the order again",
-            };
+            let help = "free space on the disk of the state folder, and give the order again";
             return Err(Fault::environment(what, place, help));
         }
         let (number, head) = (tail.last, json!({"number": tail.last, "hash": tail.head}));
@@ -157,14 +162,23 @@ impl AuditLog {
     /// # Errors
     /// The file cannot be read.
     pub fn newest(&self) -> io::Result<Vec<AuditLine>> {
-        let (file, bytes) = {
+        let (file, bytes, former) = {
             let tail = self.tail();
-            (tail.file.clone(), tail.bytes)
+            (tail.file.clone(), tail.bytes, tail.former)
         };
-        let Some(file) = file else { return Ok(Vec::new()) };
-        let from = bytes.saturating_sub(NEWEST_BYTES);
-        // Read without the lock: what is written of the file does not change.
-        let text = read(&*file, from, bytes)?;
+        let mut text = Vec::new();
+        // Read without the lock: what is written of the files does not change.
+        if let Some(first) = former.filter(|_| bytes < NEWEST_BYTES) {
+            // It may have been archived.
+            if let Ok(former) = self.disk.open(&audit_file(first)) {
+                let size = former.size()?.as_u64();
+                let room = NEWEST_BYTES - bytes;
+                text = read(&*former, size.saturating_sub(room), size)?;
+            }
+        }
+        if let Some(file) = file {
+            text.extend(read(&*file, bytes.saturating_sub(NEWEST_BYTES), bytes)?);
+        }
         let lines = text.split(|byte| *byte == b'\n');
         Ok(lines.filter_map(|line| AuditLine::from_line(line).ok()).collect())
     }
@@ -195,11 +209,15 @@ impl AuditTail {
         let mut tail = Self {
             file: None,
             bytes: 0,
+            first: 1,
+            former: None,
+            complete: FILE_BYTES,
             last: 0,
             head: AuditLine::origin(),
             is_torn: false,
             unwritten: VecDeque::new(),
         };
+        tail.follow(disk)?;
         let file = match disk.open(AUDIT_FILE) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(tail),
@@ -222,6 +240,7 @@ impl AuditTail {
             // Somebody has changed it. What comes next stands behind it all the same.
             Some((_, Err(_))) => {
                 let mut check = AuditCheck::default();
+                check.file(tail.first);
                 let text = read(&*file, 0, tail.bytes)?;
                 text.trim_ascii_end()
                     .split(|byte| *byte == b'\n')
@@ -234,13 +253,40 @@ impl AuditTail {
         Ok(tail)
     }
 
+    /// Goes on behind the newest file that is complete.
+    fn follow(&mut self, disk: &dyn Disk) -> io::Result<()> {
+        let names = disk.list("")?;
+        let newest = names.iter().filter_map(|entry| audit_file_first(&entry.name)).max();
+        let Some(first) = newest else { return Ok(()) };
+        let file = disk.open(&audit_file(first))?;
+        let size = file.size()?.as_u64();
+        let mut check = AuditCheck::default();
+        check.file(first);
+        let text = read(&*file, 0, size)?;
+        text.trim_ascii_end().split(|byte| *byte == b'\n').for_each(|line| check.line(line));
+        let found = check.finish();
+        (self.last, self.head) = (found.last, found.head);
+        (self.former, self.first) = (Some(first), found.last.saturating_add(1));
+        Ok(())
+    }
+
+    /// The file is complete: it gets its own name, and the next line begins another one.
+    fn complete(&mut self, disk: &dyn Disk) -> io::Result<()> {
+        disk.rename(AUDIT_FILE, &audit_file(self.first))?;
+        self.file = None;
+        self.bytes = 0;
+        self.former = Some(self.first);
+        self.first = self.last.saturating_add(1);
+        disk.sync_dir("")
+    }
+
     fn append(
         &mut self,
         disk: &dyn Disk,
         line: impl FnOnce(u64, String) -> AuditLine,
     ) -> io::Result<()> {
-        if self.bytes >= BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file has 1 GiB"));
+        if self.bytes >= self.complete {
+            self.complete(disk)?;
         }
         let file = match &self.file {
             Some(file) => Arc::clone(file),

@@ -68,7 +68,7 @@ use skyhaul_channels_io::{ChannelService, TakenChannels};
 use skyhaul_config::{CentreConfig, PeerEntry, ProductDestination};
 use skyhaul_events::AlarmKind;
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
-use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
+use skyhaul_quic::{EndpointConfig, Fingerprint, OwnKey, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, StationName};
 use skyhaul_streams_io::AllowedSinks;
 use skyhaul_units::ByteCount;
@@ -98,14 +98,14 @@ impl Centre {
         kind: NodeKind,
         place: NodePlace,
     ) -> Result<Self, Fault> {
-        let NodePlace { disk, clock, blocks, events, .. } = place;
+        let NodePlace { disk, clock, blocks, events, keys, .. } = place;
         if let Some(products) = &config.products {
             services::make_folder(&products.dir)?;
         }
         let folders = config.outlets.destinations.iter().filter_map(ProductDestination::folder);
         folders.into_iter().try_for_each(services::make_folder)?;
         let peers = peers(config, &config.peer)?;
-        let Listening { driver, listens, addresses } = listen(config, clock, blocks)?;
+        let Listening { driver, listens, addresses } = listen(config, keys.own(), clock, blocks)?;
         let kept = open_store(config, disk, clock)?;
         let sockets = driver.endpoints().filter_map(AnyEndpoint::inode).collect();
         for address in &addresses {
@@ -139,7 +139,8 @@ impl Centre {
         )?;
         let blocks = guests.blocks();
         shared.desk.doors.called_by_peers(guests.files());
-        let lines = Lines { peers, classes: config.classes(), listens, guests };
+        let (classes, trusted) = (config.classes(), config.trusted());
+        let lines = Lines { peers, trusted, classes, listens, guests, keys };
         let threads = start(config, lines, &shared, clock, driver)?;
         Ok(Self { shared, threads, blocks, reload: Reload::new(config.clone()) })
     }
@@ -251,13 +252,11 @@ fn peers(
         let name = StationName::new(peer.name.as_str()).map_err(|error| {
             Fault::configuration(error.to_string(), "[[peer]]", "give the peer another name")
         })?;
-        let admitted = AdmittedStation {
-            name,
-            place,
-            rules: Arc::new(peer.rules()),
-            patience: peer.patience(),
-        };
-        peers.extend(peer.fingerprints.iter().map(|key| (key, admitted.clone())));
+        let rules = Arc::new(peer.rules());
+        peers.extend(peer.fingerprints.iter().map(|listed| {
+            let (name, rules, patience) = (name.clone(), Arc::clone(&rules), peer.patience());
+            (listed, AdmittedStation { name, place, rules, patience, listed })
+        }));
     }
     Ok(peers)
 }
@@ -298,8 +297,12 @@ struct Listening {
 }
 
 /// Listens on every address of the configuration: over UDP, and over TCP where that is wanted.
-fn listen(config: &CentreConfig, clock: Clock, blocks: ProgramBlocks) -> Result<Listening, Fault> {
-    let identity = services::identity(&config.node)?;
+fn listen(
+    config: &CentreConfig,
+    identity: &OwnKey,
+    clock: Clock,
+    blocks: ProgramBlocks,
+) -> Result<Listening, Fault> {
     let own = SessionMemory { receive: config.session.receive_window, send: ByteCount::mib(1) };
     let has_guests = config.has_guests() || blocks == ProgramBlocks::Served;
     let send = if has_guests { guests::window(own).send } else { own.send };

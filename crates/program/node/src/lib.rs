@@ -14,6 +14,7 @@ mod guests;
 mod host_users;
 mod incoming;
 mod journal;
+mod keys;
 pub mod latency;
 pub mod log;
 mod looks;
@@ -33,5 +34,6 @@ mod watched_file;
 mod web;
 
 pub use blocks::unknown_users;
+pub use keys::{KEYS_FILE, check_record, known_keys};
 pub use services::{is_exposed, private_key};
 pub use web::WEB_TOKEN_USES;

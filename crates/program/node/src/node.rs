@@ -12,8 +12,9 @@ use crate::centre::{Centre, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
 use crate::journal::{EventLog, EventNote, EventSink};
+use crate::keys::{ListedKeys, NodeKeys};
 use crate::looks::{HeartBeat, LookTaker, Looks};
-use crate::notices::{self, NoticePlace, Notices};
+use crate::notices::{self, NoticePlace, Notices, PreparedNotice};
 use crate::passes::PassWatch;
 use crate::serve::{ServeService, ServedNode};
 use crate::services;
@@ -26,7 +27,7 @@ use skyhaul_events::{EventKind, Severity};
 use skyhaul_net::Clock;
 use skyhaul_store::{Disk, RealDisk};
 use skyhaul_units::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -167,6 +168,7 @@ struct Node {
     looks: Arc<Looks>,
     server: StatusServer,
     audit: Arc<AuditLog>,
+    keys: Arc<NodeKeys>,
     passes: Option<Arc<PassWatch>>,
     /// Those who are told of events.
     tellers: Option<Notices>,
@@ -178,13 +180,11 @@ struct Node {
 impl Node {
     fn start(config: &NodeConfig, start: &NodeStart) -> Result<Self, Fault> {
         let clock = Clock::start();
-        let state = &config.node.state;
-        services::make_state_folder(state)?;
-        let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
-        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let disk = open_disk(&config.node.state)?;
         let log = EventLog::start(disk.clone(), config.node.name.as_str(), clock)?;
         let events = log.sink();
         let audit = AuditLog::open(disk.clone(), clock, events.clone()).map(Arc::new)?;
+        let keys = NodeKeys::open(config, disk.clone(), clock, events.clone())?;
         // Before the first event: it is told too.
         let tellers = notices::prepare(&config.notices, &disk, clock, &events)?;
         tell_start(config, &events);
@@ -192,23 +192,24 @@ impl Node {
             Some(_) => ProgramBlocks::Served,
             None => ProgramBlocks::Unserved,
         };
-        let (disk_of, handed) = (disk.clone(), start.handed.clone());
-        let events_of = events.clone();
-        let place = NodePlace { disk: disk_of, clock, blocks: served, events: events_of, handed };
+        let place = NodePlace {
+            disk: disk.clone(),
+            clock,
+            blocks: served,
+            events: events.clone(),
+            keys: keys.clone(),
+            handed: start.handed.clone(),
+        };
         let (station, centre) = start_parts(config, start.options, &place)?;
         start.handed.forget();
         if let (Some(centre), Some(station)) = (&centre, &station) {
             centre.shared().desk.doors.calls_peers(station.files());
         }
-        let alarms = station.as_ref().map(|part| Arc::clone(&part.shared().alarms));
-        let alarms =
-            alarms.or_else(|| centre.as_ref().map(|part| Arc::clone(&part.shared().alarms)));
-        let tellers = alarms
-            .clone()
-            .map(|alarms| Notices::start(tellers, &NoticePlace { events: events.clone(), alarms }));
-        let tellers = tellers.transpose()?;
-        let passes = alarms.clone().map(|alarms| PassWatch::start(&config.plans, alarms));
-        let passes = passes.transpose()?.map(Arc::new);
+        let alarms = alarms_of(station.as_ref(), centre.as_ref());
+        let Watches { tellers, passes } = match &alarms {
+            Some(alarms) => Watches::start(config, tellers, alarms, &events)?,
+            None => Watches::default(),
+        };
         let lines = block_lines(station.as_ref(), centre.as_ref(), alarms);
         let blocks = config.blocks.as_ref();
         let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
@@ -221,6 +222,7 @@ impl Node {
             centre: centre.as_ref().map(Centre::shared).cloned(),
             events: events.clone(),
             audit: audit.clone(),
+            keys: keys.clone(),
             passes: passes.clone(),
             upgrade: start.desk.clone(),
         });
@@ -243,6 +245,7 @@ impl Node {
             looks,
             server,
             audit,
+            keys,
             passes,
             tellers,
             notices,
@@ -312,6 +315,7 @@ impl Node {
         let centre = self.centre.as_ref().map(|part| &part.shared().alarms);
         if let Some(alarms) = station.or(centre) {
             alarms.watch_events();
+            self.keys.tick(alarms);
         }
         station.into_iter().chain(centre).for_each(|alarms| alarms.tick());
     }
@@ -369,6 +373,7 @@ impl Node {
 
     fn adopt(&mut self, new: NodeConfig) -> Result<Adopted, String> {
         let mut all = Adopted::default();
+        let listed = ListedKeys::of(&new);
         let NodeConfig {
             node: _,
             station,
@@ -405,6 +410,7 @@ impl Node {
         if self.server.adopt(access) {
             all.changes.push("the users of [status] changed".to_owned());
         }
+        self.keys.adopt(listed);
         let passes = self.passes.as_ref().map(|passes| passes.adopt(&plans)).transpose();
         if passes.map_err(|fault| fault.to_string())? == Some(true) {
             all.changes.push("the plans of passes changed".to_owned());
@@ -485,6 +491,40 @@ fn tell_start(config: &NodeConfig, events: &EventSink) {
     let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
     let sentence = format!("node {name} starts, version {version}, process {pid}");
     events.tell(EventKind::NodeStarted, name, sentence);
+}
+
+/// Makes the state folder, and takes it for this process.
+fn open_disk(state: &Path) -> Result<Arc<dyn Disk>, Fault> {
+    services::make_state_folder(state)?;
+    let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
+    Ok(Arc::new(disk))
+}
+
+/// The alarms of the node: those of what it sends, if it sends.
+fn alarms_of(station: Option<&Station>, centre: Option<&Centre>) -> Option<Arc<Alarms>> {
+    let sending = station.map(|part| Arc::clone(&part.shared().alarms));
+    sending.or_else(|| centre.map(|part| Arc::clone(&part.shared().alarms)))
+}
+
+/// What follows the alarms and contacts of a node.
+#[derive(Default)]
+struct Watches {
+    tellers: Option<Notices>,
+    passes: Option<Arc<PassWatch>>,
+}
+
+impl Watches {
+    fn start(
+        config: &NodeConfig,
+        tellers: Vec<PreparedNotice>,
+        alarms: &Arc<Alarms>,
+        events: &EventSink,
+    ) -> Result<Self, Fault> {
+        let place = NoticePlace { events: events.clone(), alarms: alarms.clone() };
+        let tellers = Some(Notices::start(tellers, &place)?);
+        let passes = PassWatch::start(&config.plans, alarms.clone())?;
+        Ok(Self { tellers, passes: Some(Arc::new(passes)) })
+    }
 }
 
 /// Begins to look at the node, and shows it where it has a page.

@@ -59,6 +59,7 @@ use crate::forecasts::{GivenHint, HintGiver};
 use crate::guests::{self, ProgramBlocks};
 use crate::incoming::{self, FileService};
 use crate::journal::EventSink;
+use crate::keys::NodeKeys;
 use crate::services::{self, SessionMemory};
 use crate::status::{ChannelState, ChannelStatus, DestinationStatus, StatusReply, StatusRequest};
 use crate::status::{FolderState, FolderStatus};
@@ -116,6 +117,8 @@ pub(crate) struct NodePlace {
     pub events: EventSink,
     /// Live inputs that were read elsewhere before.
     pub handed: Arc<HandedInputs>,
+    /// Its keys.
+    pub keys: Arc<NodeKeys>,
 }
 
 /// The part of a node that captures and sends.
@@ -141,11 +144,11 @@ impl Station {
         upstream: Option<Arc<CentreShared>>,
         place: NodePlace,
     ) -> Result<Self, Fault> {
-        let NodePlace { disk, clock, blocks, events, handed } = place;
+        let NodePlace { disk, clock, blocks, events, keys, handed } = place;
         let alarms = Arc::new(Alarms::new(clock, events));
         routing::check_missions(config, &services::missions(&config.missions)?)?;
         memo::check(&config.node.state)?;
-        let opening = LineOpening::of(config, clock, blocks)?;
+        let opening = LineOpening::of(config, keys.own().clone(), clock, blocks);
         let (driver, paths) = opening.open(config, &config.destinations)?;
         let mut spool = open_spool(config, disk.clone(), clock)?;
         let routing = Routing::declare(config, &mut spool).map_err(|error| spool_fault(&error))?;
@@ -166,7 +169,7 @@ impl Station {
             guests::start(config.forwarding(), taken, driver.waker(), shared.alarms.clone())?;
         let doors = (guests.files(), guests.streams());
         let blocks = guests.blocks();
-        let line = LineParts { driver, paths, guests };
+        let line = LineParts { driver, paths, guests, keys };
         let from = StationInputs { disk, upstream, handed };
         let mut threads = start(config, &shared, from, clock, line)?;
         threads.extend(mirrors(config, &doors.0, &shared, clock)?);
@@ -376,6 +379,7 @@ struct LineParts {
     /// The paths to each destination.
     paths: Vec<StationPaths>,
     guests: Tenants,
+    keys: Arc<NodeKeys>,
 }
 
 /// Starts the threads, in the order in which they end.
@@ -465,8 +469,8 @@ fn line(
     clock: Clock,
     line: LineParts,
 ) -> Result<JoinHandle<()>, Fault> {
-    let LineParts { mut driver, paths, guests } = line;
-    let plan = LinePlan::new(config.clone(), shared.clone(), clock);
+    let LineParts { mut driver, paths, guests, keys } = line;
+    let plan = LinePlan::new(config.clone(), shared.clone(), clock, keys);
     let named = config.destinations.iter().map(Destination::name).zip(paths);
     let list = named.filter_map(|(name, paths)| plan.uplink(name, paths)).collect();
     let mut uplinks = Uplinks::new(list, plan, guests);

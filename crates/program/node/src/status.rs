@@ -8,6 +8,7 @@ mod folders;
 mod gaps;
 mod guests;
 mod inputs;
+mod keys;
 mod knowledge;
 mod measured;
 mod model;
@@ -43,6 +44,7 @@ pub use gaps::{GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAske
 pub use guests::{FilesStatus, ForwardsStatus, ListenStatus, MirrorState, MirrorStatus};
 pub use guests::{StreamState, StreamStatus, StreamsStatus};
 pub use inputs::{InputFrames, InputStatus};
+pub use keys::{KeyReport, NextKeyStatus, PeerKeyStatus, RevokedKeyStatus, RotationStage};
 pub(crate) use knowledge::seconds;
 pub use knowledge::{FeedStatus, HintOrigin, HintSays, HintStatus, PathOutlook, PlanStatus};
 pub use model::{
@@ -60,13 +62,13 @@ pub use reprocess::{
     ReprocessAction, ReprocessJob, ReprocessOutcome, ReprocessReport, ReprocessRequest,
     ReprocessedProduct,
 };
-pub use request::{OrderResult, OrderWords, PathHint, StatusReply, StatusRequest};
+pub use request::{KeyOrder, OrderResult, OrderWords, PathHint, StatusReply, StatusRequest};
 pub use serve::{ServeAccountStatus, ServeStatus};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
     StatusServer, ask, ask_again, ask_alarms, ask_archive, ask_backfill, ask_deliveries,
-    ask_delivery, ask_events, ask_gaps, ask_items, ask_outlets, ask_reprocess, order,
+    ask_delivery, ask_events, ask_gaps, ask_items, ask_keys, ask_outlets, ask_reprocess, order,
     order_upgrade, try_outlet,
 };
 pub use standby::{StandbyStatus, StandbyWord};

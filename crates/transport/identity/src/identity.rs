@@ -142,6 +142,13 @@ impl Identity {
         secret
     }
 
+    /// Signs `message` (RFC 8032 5.1.6).
+    pub(crate) fn sign(&self, message: &[u8]) -> Result<[u8; 64], IdentityError> {
+        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&self.pkcs8)
+            .map_err(|_| IdentityError::NotEd25519)?;
+        pair.sign(message).as_ref().try_into().map_err(|_| IdentityError::NotEd25519)
+    }
+
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.certified)
     }

@@ -13,15 +13,27 @@
 //! ```
 
 mod identity;
+mod key_keeper;
 mod keying;
+mod known_keys;
 mod one_way;
+mod own_key;
 mod refusal;
+mod succession;
 mod tls;
+#[cfg(test)]
+mod vectors;
 
 pub use identity::{Fingerprint, FingerprintError, Identity, IdentityError};
+pub use key_keeper::{
+    KeyBirth, KeyKeeper, KeyNews, KeyOrderError, KeyRecord, KeyStore, Rotation, StoredKeys,
+};
 pub use keying::{Keying, ProvenBy};
+pub use known_keys::{KeyChange, KeyRefusal, KnownKeys, NextKey, Revocation};
 pub use one_way::{
     ONE_WAY_SEAL, OneWayKey, OneWayKeyError, OneWaySession, Opened, Opener, Sealer, Unopened,
 };
+pub use own_key::OwnKey;
 pub use refusal::Refusal;
+pub use succession::{KeyStage, KeyTalk, KeyTalkError, Succession};
 pub use tls::{RefusedKey, Trust, client_config, presented_key, server_config};

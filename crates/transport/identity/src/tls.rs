@@ -1,15 +1,15 @@
 //! TLS 1.3 between two nodes: bare public keys in both directions (RFC 7250), accepted by
 //! fingerprint alone.
 
-use crate::{Fingerprint, Identity};
+use crate::{Fingerprint, OwnKey};
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls13_signature_with_raw_key,
 };
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error,
     PeerMisbehaved, ServerConfig, SignatureScheme,
@@ -47,7 +47,7 @@ impl RefusedKey {
 /// The configuration for connecting to the node whose key is `expected`, with the protocols `alpn`,
 /// of which the first one is preferred. A refused key is noted in `refused`.
 pub fn client_config(
-    identity: &Identity,
+    own: &OwnKey,
     expected: Fingerprint,
     refused: &Arc<RefusedKey>,
     alpn: &[Vec<u8>],
@@ -57,9 +57,7 @@ pub fn client_config(
         .expect("the provider has TLS 1.3 suites")
         .dangerous()
         .with_custom_certificate_verifier(verifier(Accepted::Only(expected), refused))
-        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(
-            identity.certified(),
-        )));
+        .with_client_cert_resolver(Arc::new(own.clone()));
     config.alpn_protocols = alpn.to_vec();
     config.resumption = Resumption::disabled();
     config.enable_early_data = false;
@@ -70,7 +68,7 @@ pub fn client_config(
 /// The configuration for accepting nodes whose keys are in `trust`, with the protocols `alpn`, of
 /// which the first one is preferred. A refused key is noted in `refused`.
 pub fn server_config(
-    identity: &Identity,
+    own: &OwnKey,
     trust: &Arc<Trust>,
     refused: &Arc<RefusedKey>,
     alpn: &[Vec<u8>],
@@ -79,7 +77,7 @@ pub fn server_config(
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider has TLS 1.3 suites")
         .with_client_cert_verifier(verifier(Accepted::Listed(Arc::clone(trust)), refused))
-        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(identity.certified())));
+        .with_cert_resolver(Arc::new(own.clone()));
     config.alpn_protocols = alpn.to_vec();
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;

@@ -1,7 +1,7 @@
 //! The configuration of an endpoint and its paths.
 
 use crate::feed::{Feed, FeedFactory};
-use crate::{Fingerprint, Identity};
+use crate::{Fingerprint, OwnKey};
 use noq_proto::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_transport::ProtocolVersions;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct EndpointConfig {
     /// This node's key.
-    pub identity: Identity,
+    pub identity: OwnKey,
     /// Keys of the nodes that may connect.
     pub trusted: BTreeSet<Fingerprint>,
     /// Whether incoming connections are accepted.
@@ -31,9 +31,9 @@ pub struct EndpointConfig {
 
 impl EndpointConfig {
     /// An endpoint that opens connections and accepts none, with defaults for everything else.
-    pub fn new(identity: Identity, path: PathConfig, epoch: std::time::Instant) -> Self {
+    pub fn new(identity: impl Into<OwnKey>, path: PathConfig, epoch: std::time::Instant) -> Self {
         Self {
-            identity,
+            identity: identity.into(),
             trusted: BTreeSet::new(),
             listen: false,
             path,

@@ -73,7 +73,8 @@ impl QuicEndpoint {
     /// An endpoint without connections.
     pub fn new(config: EndpointConfig) -> Result<Self, ConfigError> {
         let payload = config.path.udp_payload;
-        let mut inner = noq_proto::EndpointConfig::new(Arc::new(tls::reset_key(&config.identity)));
+        let mut inner =
+            noq_proto::EndpointConfig::new(Arc::new(tls::reset_key(&config.identity.current())));
         if payload < PAYLOAD_MIN || inner.max_udp_payload_size(payload).is_err() {
             return Err(ConfigError::UdpPayload(payload));
         }

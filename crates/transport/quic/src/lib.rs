@@ -49,4 +49,6 @@ pub use endpoint::{ConfigError, Counters, QuicEndpoint};
 pub use path::{ExportError, PathCounters, QuicPath};
 /// A session manager whose connections are all QUIC's.
 pub type SessionManager = skyhaul_sessions::SessionManager<QuicEndpoint>;
-pub use skyhaul_identity::{Fingerprint, FingerprintError, Identity, IdentityError, Refusal};
+pub use skyhaul_identity::{
+    Fingerprint, FingerprintError, Identity, IdentityError, OwnKey, Refusal,
+};

@@ -1,6 +1,6 @@
 //! The nodes' keys and TLS 1.3 in the forms that the QUIC state machine takes.
 
-use crate::{Fingerprint, Identity};
+use crate::{Fingerprint, Identity, OwnKey};
 use aws_lc_rs::hmac;
 use noq_proto::crypto::rustls::{HandshakeData, QuicClientConfig, QuicServerConfig};
 use rustls::pki_types::CertificateDer;
@@ -9,23 +9,23 @@ use std::sync::Arc;
 
 /// For calling the node whose key is `expected`.
 pub(crate) fn client(
-    identity: &Identity,
+    own: &OwnKey,
     expected: Fingerprint,
     refused: &Arc<RefusedKey>,
     alpn: &[Vec<u8>],
 ) -> QuicClientConfig {
-    let config = client_config(identity, expected, refused, alpn);
+    let config = client_config(own, expected, refused, alpn);
     QuicClientConfig::try_from(config).expect("the provider has the suite of Initial packets")
 }
 
 /// For being called by nodes whose keys are trusted.
 pub(crate) fn server(
-    identity: &Identity,
+    own: &OwnKey,
     trust: &Arc<Trust>,
     refused: &Arc<RefusedKey>,
     alpn: &[Vec<u8>],
 ) -> QuicServerConfig {
-    let config = server_config(identity, trust, refused, alpn);
+    let config = server_config(own, trust, refused, alpn);
     QuicServerConfig::try_from(config).expect("the provider has the suite of Initial packets")
 }
 

@@ -18,5 +18,7 @@ pub use dialler::{
     AfterFailure, DialAttempt, DialFailure, Dialler, DiallerSettings, SecondAttempt,
 };
 pub use endpoint::{ConnectError, ConnectionId, ConnectionPurpose, Endpoint, EndpointEvent};
-pub use session_manager::{PathTarget, SessionId, SessionManager, SessionManagerEvent, SocketId};
+pub use session_manager::{
+    PathTarget, SessionId, SessionManager, SessionManagerEvent, SocketId, follow_key,
+};
 pub use udp::{Datagrams, Ecn, ReceivedDatagram, Transmit};

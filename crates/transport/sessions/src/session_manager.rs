@@ -29,7 +29,7 @@ use skyhaul_transport::{
 };
 use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;
-use table::{Agreed, HeldSession, SessionTable};
+use table::{Agreed, HeldSession, PeerKeyPair, SessionTable};
 
 /// Endpoints and the sessions over their connections.
 pub struct SessionManager<C> {
@@ -46,6 +46,19 @@ pub struct SessionManager<C> {
 /// A session that waits for room on a path is served this often, in case the path does not report
 /// its room.
 const WAITING: Duration = Duration::from_millis(20);
+
+/// The far end of a session changes its key: further paths to it expect `shown`, and it may call
+/// with `other` too.
+pub fn follow_key<C>(
+    manager: &mut SessionManager<C>,
+    id: SessionId,
+    shown: Fingerprint,
+    other: Option<Fingerprint>,
+) {
+    if let Some(held) = manager.sessions.get_mut(id) {
+        held.peer = PeerKeyPair { shown, other };
+    }
+}
 
 impl<C: Endpoint> SessionManager<C> {
     /// A session manager over `endpoint` whose sessions are set up as `session_config` says.
@@ -113,7 +126,8 @@ impl<C: Endpoint> SessionManager<C> {
         let endpoint = self.endpoints.get_mut(socket)?;
         let too_many = |_| ConnectError::TooMany { max: usize::from(u8::MAX) };
         let path = u8::try_from(held.next_path).map(PathId).map_err(too_many)?;
-        let connection = endpoint.call(now, remote, held.peer, ConnectionPurpose::JoinSession)?;
+        let connection =
+            endpoint.call(now, remote, held.peer.shown, ConnectionPurpose::JoinSession)?;
         held.next_path += 1;
         let joining = Joining::connecting(id, path, options, remote);
         self.roles.set(ConnectionKey { socket, connection }, Role::Joining(joining));

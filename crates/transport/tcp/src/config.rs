@@ -1,6 +1,6 @@
 //! The configuration of an endpoint and its paths.
 
-use skyhaul_identity::{Fingerprint, Identity};
+use skyhaul_identity::{Fingerprint, OwnKey};
 use skyhaul_sessions::admission::SETUP_MAX;
 use skyhaul_transport::ProtocolVersions;
 use skyhaul_units::{ByteCount, Duration};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub struct TlsEndpointConfig {
     /// This node's key.
-    pub identity: Identity,
+    pub identity: OwnKey,
     /// Keys of the nodes that may connect.
     pub trusted: BTreeSet<Fingerprint>,
     /// For every path.
@@ -21,9 +21,9 @@ pub struct TlsEndpointConfig {
 
 impl TlsEndpointConfig {
     /// An endpoint that trusts no key yet, with defaults for everything else.
-    pub fn new(identity: Identity) -> Self {
+    pub fn new(identity: impl Into<OwnKey>) -> Self {
         Self {
-            identity,
+            identity: identity.into(),
             trusted: BTreeSet::new(),
             path: TlsPathConfig::default(),
             versions: ProtocolVersions::OURS,

@@ -1,13 +1,13 @@
 //! What a node brings to a handshake, and what a path keeps of it to explain a refusal.
 
-use skyhaul_identity::{Fingerprint, Identity, Trust};
+use skyhaul_identity::{Fingerprint, OwnKey, Trust};
 use skyhaul_transport::ProtocolVersions;
 use std::sync::Arc;
 
 /// This node's side of every handshake.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
-    pub(crate) identity: Identity,
+    pub(crate) identity: OwnKey,
     pub(crate) trust: Arc<Trust>,
     /// The versions spoken here.
     pub(crate) versions: ProtocolVersions,

@@ -328,7 +328,7 @@ const USES: &[(&str, &[&str])] = &[
     ("records", &["units", "coding", "ccsds"]),
     ("congestion", &["units"]),
     ("transport", &["units", "coding", "congestion"]),
-    ("identity", &[]),
+    ("identity", &["units"]),
     ("sessions", &["units", "transport", "identity"]),
     ("quic", &["units", "coding", "congestion", "transport", "identity", "sessions"]),
     ("tcp", &["units", "congestion", "transport", "identity", "sessions"]),
@@ -442,6 +442,7 @@ const USES: &[(&str, &[&str])] = &[
         "node",
         &[
             "units",
+            "identity",
             "events",
             "exit",
             "config",

@@ -9,7 +9,7 @@ use crate::turn::{Arrived, Left};
 use core::net::{IpAddr, SocketAddr};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use skyhaul_identity::{Fingerprint, Identity};
+use skyhaul_identity::{Fingerprint, OwnKey};
 use skyhaul_sessions::{ConnectError, ConnectionId, ConnectionPurpose, Endpoint, EndpointEvent};
 use skyhaul_tcp::{TlsConnections, TlsEndpoint, TlsEndpointConfig, TlsPathConfig};
 use skyhaul_transport::Path;
@@ -54,7 +54,7 @@ const LISTENER: u64 = u64::MAX;
 #[derive(Debug, Clone)]
 pub struct TcpConfig {
     /// This node's key.
-    pub identity: Identity,
+    pub identity: OwnKey,
     /// Keys of the nodes that may connect.
     pub trusted: BTreeSet<Fingerprint>,
     /// Where it listens; `None`: nowhere.
@@ -69,7 +69,8 @@ pub struct TcpConfig {
 impl TcpConfig {
     /// Connects with `identity`, and does not listen. Default payload: that of an IPv4 packet of
     /// 1500 bytes.
-    pub const fn new(identity: Identity) -> Self {
+    pub fn new(identity: impl Into<OwnKey>) -> Self {
+        let identity = identity.into();
         Self { identity, trusted: BTreeSet::new(), listen: None, local: None, udp_payload: 1_472 }
     }
 }

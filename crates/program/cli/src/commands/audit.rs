@@ -1,6 +1,9 @@
 //! `skyhaul audit`: who ordered what at a node, and whether that record is whole.
 
-use skyhaul_events::{AuditCheck, AuditEntry, AuditLine, AuditOutcome, AuditReport, NodeEvent};
+use skyhaul_events::{
+    AuditCheck, AuditEntry, AuditLine, AuditOutcome, AuditReport, NodeEvent, audit_file,
+    audit_file_first,
+};
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_node::audit::AUDIT_FILE;
 use skyhaul_units::printable;
@@ -24,8 +27,10 @@ Example:
     /// Finds lines that were changed, removed or put in.
     #[command(after_help = "\
         Compares each line with the hash in the line behind it, and with the hashes in the event \
-        log. Who can write both can change both: compare with a hash that another machine has, \
-        from the end of an earlier `verify` or from an event that a webhook got.
+        log. Reads all files of the log, and names one that is missing between others; it proves \
+        what follows the oldest one. Who can write both can change both: compare with a hash that \
+        another machine has, from the end of an earlier `verify` or from an event that a webhook \
+        got.
 
 Example:
   skyhaul audit verify --config centre.toml
@@ -121,24 +126,65 @@ fn unread(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
     }
 }
 
-/// Passes each whole line on. A node that never took an order has none. An end that is not whole is
-/// being written.
-fn each_line(
+/// A part of the log.
+enum AuditPart<'a> {
+    /// A file that is complete begins, with this first line.
+    File(u64),
+    /// A line.
+    Line(&'a [u8]),
+}
+
+/// Passes each file and each whole line on, the oldest first. A node that never took an order has
+/// none. An end that is not whole is being written.
+fn each_part(
     state: &Path,
+    mut take: impl FnMut(AuditPart<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut seen = 0;
+    loop {
+        let mut firsts = complete_files(state)?;
+        firsts.retain(|first| *first > seen);
+        let Some(first) = firsts.into_iter().min() else { break };
+        seen = first;
+        take(AuditPart::File(first))?;
+        lines_of(&state.join(audit_file(first)), |line| take(AuditPart::Line(line)))?;
+    }
+    let growing = state.join(AUDIT_FILE);
+    match File::open(&growing) {
+        Err(error) if error.kind() == ErrorKind::NotFound && state.is_dir() => Ok(()),
+        opened => {
+            opened.map_err(unread(&growing))?;
+            lines_of(&growing, |line| take(AuditPart::Line(line)))
+        }
+    }
+}
+
+/// The first lines of the files that are complete.
+fn complete_files(state: &Path) -> Result<Vec<u64>, Failure> {
+    let entries = match std::fs::read_dir(state) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(unread(state))?,
+    };
+    let mut firsts = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(unread(state))?.file_name();
+        firsts.extend(name.to_str().and_then(audit_file_first));
+    }
+    Ok(firsts)
+}
+
+fn lines_of(
+    path: &Path,
     mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let path = state.join(AUDIT_FILE);
-    let file = match File::open(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound && state.is_dir() => return Ok(()),
-        opened => opened.map_err(unread(&path))?,
-    };
+    let file = File::open(path).map_err(unread(path))?;
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     loop {
         line.clear();
         // One that is longer is read in pieces, each of which is no line of the log.
         let mut bounded = (&mut reader).take(AuditLine::LINE_MAX as u64 + 2);
-        if bounded.read_until(b'\n', &mut line).map_err(unread(&path))? == 0 {
+        if bounded.read_until(b'\n', &mut line).map_err(unread(path))? == 0 {
             return Ok(());
         }
         match line.strip_suffix(b"\n") {
@@ -152,7 +198,8 @@ fn each_line(
 impl AuditList {
     fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let mut count = 0_u64;
-        each_line(&self.place.state()?, |line| {
+        each_part(&self.place.state()?, |part| {
+            let AuditPart::Line(line) = part else { return Ok(()) };
             count += 1;
             match AuditLine::from_line(line) {
                 Ok(read) if read.number <= self.since => Ok(()),
@@ -190,8 +237,11 @@ impl AuditVerify {
         let mut heads = heads_of_events(&state)?;
         heads.extend(self.head.iter().map(|head| (head.number, head.hash.clone())));
         let mut check = AuditCheck::with_heads(heads);
-        each_line(&state, |line| {
-            check.line(line);
+        each_part(&state, |part| {
+            match part {
+                AuditPart::File(first) => check.file(first),
+                AuditPart::Line(line) => check.line(line),
+            }
             Ok(())
         })?;
         let report = check.finish();
@@ -222,7 +272,10 @@ fn write_report(report: &AuditReport, out: &mut dyn Write) -> Result<(), Failure
     if report.more > 0 {
         writeln!(out, "and {} more faults", report.more)?;
     }
-    let AuditReport { lines, last, head, compared, .. } = report;
+    let AuditReport { from, lines, last, head, compared, .. } = report;
+    if *from > 1 {
+        writeln!(out, "lines 1 to {} are in files that were archived", from - 1)?;
+    }
     writeln!(out, "{lines} lines, {compared} of them compared with hashes from elsewhere")?;
     if *last > 0 {
         writeln!(out, "head {last}:{head}")?;

@@ -60,3 +60,39 @@ fn kill_again_and_again(centres: &[&'static str]) {
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
+
+/// Both nodes change their keys again and again meanwhile: the files of the configuration list the
+/// first ones to the end.
+#[test]
+fn nodes_that_change_their_keys_and_are_killed_meanwhile_lose_nothing() {
+    let kills = number("SKYHAUL_KILLS").unwrap_or(8);
+    let seed = number("SKYHAUL_SEED").unwrap_or(1);
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut field = Field::prepare(seed, &["centre"]);
+    let before = field.key_files();
+    let (mut killed, mut begun, mut passes) = (0, 0, 0);
+    while killed < kills || begun < 4 {
+        passes += 1;
+        field.begin_pass(passes);
+        while !field.is_pass_over(passes) {
+            field.wait(Duration::from_millis(rng.random_range(20..900)));
+            let node = rng.random_range(0..field.count());
+            begun += u64::from(field.rotate_key(node));
+            // Any instant of the change, which takes a few round trips.
+            field.wait(Duration::from_millis(rng.random_range(0..400)));
+            let victim = rng.random_range(0..field.count());
+            killed += u64::from(killed < kills && field.kill(victim));
+        }
+    }
+    let after = field.key_files();
+    field.end();
+    let changed = before.iter().zip(&after).filter(|(before, after)| before != after).count();
+    let outcome = Outcome::of(&field.folder().join("centre-products"));
+    println!(
+        "seed {seed}: {begun} changes of keys begun, nodes killed {killed} times in {passes} \
+         passes: {} frames of {} contacts",
+        outcome.frames, outcome.contacts
+    );
+    assert_eq!(changed, 2, "both nodes have another key than at the beginning");
+    outcome.compare(passes);
+}

@@ -36,6 +36,7 @@ mod gaps;
 mod generate;
 mod handover;
 mod hints;
+mod keys;
 mod kill;
 mod lab;
 mod live;

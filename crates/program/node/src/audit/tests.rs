@@ -170,3 +170,74 @@ fn a_kill_at_any_operation_loses_no_order_that_was_let_through() {
         assert_eq!(check.finish().faults, [], "{operations}");
     }
 }
+
+/// The check of all files in a folder, the oldest first.
+fn check_files(disk: &dyn Disk) -> AuditReport {
+    let names = disk.list("").unwrap();
+    let mut firsts: Vec<u64> =
+        names.iter().filter_map(|entry| audit_file_first(&entry.name)).collect();
+    firsts.sort_unstable();
+    let complete = firsts.into_iter().map(|first| (Some(first), audit_file(first)));
+    let mut check = AuditCheck::default();
+    for (first, name) in complete.chain([(None, AUDIT_FILE.to_owned())]) {
+        first.into_iter().for_each(|first| check.file(first));
+        let Ok(file) = disk.open(&name) else { continue };
+        let text = read(&*file, 0, file.size().unwrap().as_u64()).unwrap();
+        let lines = text.trim_ascii_end().split(|byte| *byte == b'\n');
+        lines.filter(|line| !line.is_empty()).for_each(|line| check.line(line));
+    }
+    check.finish()
+}
+
+#[test]
+fn a_file_that_is_complete_is_followed_by_another_one_of_the_same_chain_whenever_it_is_killed() {
+    for seed in 0..40 {
+        let disk = SimDisk::new(ByteCount::mib(1));
+        let mut given = 0_u64;
+        for run in 0..6_u64 {
+            let log = AuditLog::open(Arc::new(disk.copy()), Clock::start(), EventSink::default());
+            let log = log.unwrap();
+            log.tail().complete = 700;
+            for _ in 0..(seed + run) % 5 {
+                given += 1;
+                let order = log.order(kim(), words("remove path b"), Value::Null).unwrap();
+                if !(seed + given).is_multiple_of(3) {
+                    log.outcome(order, &done("b is gone"));
+                }
+            }
+            drop(log);
+            disk.crash(seed * 7 + run);
+        }
+        let report = check_files(&disk);
+        assert_eq!((report.from, &report.faults), (1, &vec![]), "seed {seed}");
+        assert!(report.last >= given, "seed {seed}: each order is there");
+        assert_eq!(report.lines, report.last);
+    }
+}
+
+#[test]
+fn the_newest_lines_are_those_of_two_files_and_orders_go_on_without_archived_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = RealDisk::open(folder.path()).unwrap();
+    let log = AuditLog::open(Arc::new(disk), Clock::start(), EventSink::default()).unwrap();
+    log.tail().complete = 1_000;
+    (0..12).for_each(|_| give(&log, "remove path b"));
+    let numbers: Vec<u64> = log.newest().unwrap().iter().map(|line| line.number).collect();
+    assert_eq!(numbers.last(), Some(&24));
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1) && numbers.len() > 4);
+    drop(log);
+    let mut names: Vec<String> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| audit_file_first(name).is_some())
+        .collect();
+    names.sort();
+    assert!(names.len() > 3, "{names:?}");
+    let archived = [&names[0], &names[1]];
+    archived.iter().for_each(|name| std::fs::remove_file(folder.path().join(name)).unwrap());
+    give(&open(folder.path()), "remove path b");
+    let disk = RealDisk::open(folder.path()).unwrap();
+    let report = check_files(&disk);
+    assert_eq!((Some(report.from), report.faults), (audit_file_first(&names[2]), vec![]));
+    assert_eq!(report.last, 26);
+}

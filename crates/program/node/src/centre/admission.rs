@@ -23,6 +23,9 @@ pub struct AdmittedStation {
     pub rules: Arc<FarRules>,
     /// Without a session for so long it is silent; none where that is no alarm.
     pub patience: Option<Duration>,
+    /// The key of the configuration by which it is admitted: its session may have one that follows
+    /// it.
+    pub listed: Fingerprint,
 }
 
 /// What the line's thread adopts of a configuration that was read again.

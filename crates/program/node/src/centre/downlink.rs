@@ -1,6 +1,7 @@
 //! The centre's end of the lines: admits trusted stations, passes their blocks to the keeper, and
 //! sends receipts back.
 
+mod keys;
 mod presence;
 
 use super::admission::{AdmittedStation, CentreAdmission};
@@ -10,11 +11,14 @@ use super::rivals::{CallerVerdict, Rivals};
 use super::shared::CentreShared;
 use super::standby_teller::StandbyTeller;
 use crate::custody::custody_of;
+use crate::keys::{NodeKeys, SessionKeys};
 use crate::status::{ForwardsStatus, StationPeer};
 use bytes::Bytes;
+use keys::AdmittedKeys;
 use skyhaul_channels::SessionEnd;
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_events::AlarmKind;
+use skyhaul_identity::KeyTalk;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_level0::standby::StandbyRequest;
 use skyhaul_net::{Refusals, RefusedCaller, Service, SessionManager};
@@ -25,7 +29,7 @@ use skyhaul_store::{
 };
 use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, RefusalCause, SPOOLS_MAX};
 use skyhaul_units::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -35,12 +39,16 @@ use std::sync::mpsc::{Receiver, Sender};
 pub struct Lines {
     /// The stations that are admitted, by key.
     pub peers: BTreeMap<Fingerprint, AdmittedStation>,
+    /// The keys of the configuration that may connect to each address that is listened on.
+    pub trusted: Vec<BTreeSet<Fingerprint>>,
     /// The class tree of what the centre sends.
     pub classes: ClassTree,
     /// The address of each endpoint, in their order, by its index among those listened on.
     pub listens: Vec<usize>,
     /// What shares the sessions with contacts.
     pub guests: Tenants,
+    /// The keys of the node.
+    pub keys: Arc<NodeKeys>,
 }
 
 /// Serves the stations.
@@ -58,13 +66,15 @@ pub struct Downlink {
     update_at: Instant,
     ask_at: Instant,
     refusals: Refusals,
+    admitted: AdmittedKeys,
 }
 
 /// A session with a station.
 #[derive(Debug)]
 struct Caller {
     admitted: AdmittedStation,
-    key: Fingerprint,
+    /// What is said of keys, and the key that it has in the session.
+    keys: SessionKeys,
     /// The custody that it was sent for each of the station's spools.
     told: Vec<SpoolKnown>,
     /// Whose contacts it brings; none until its greeting, and for a node without a spool.
@@ -107,6 +117,7 @@ impl Downlink {
             update_at,
             ask_at,
             refusals,
+            admitted: AdmittedKeys::default(),
         }
     }
 
@@ -117,7 +128,8 @@ impl Downlink {
         id: SessionId,
         fingerprint: Fingerprint,
     ) {
-        let Some(admitted) = self.lines.peers.get(&fingerprint).cloned() else {
+        self.follow_keys(now, manager);
+        let Some(admitted) = self.admitted.get(fingerprint).cloned() else {
             return manager.close(now, id, "this key is not in the centre's configuration");
         };
         let told = self.shared.store().spaces().known(&admitted.name, SPOOLS_MAX);
@@ -127,8 +139,9 @@ impl Downlink {
             session.open(Opening { name: self.name.clone(), custody, ..Opening::default() });
         }
         tracing::info!(station = admitted.name.as_str(), "connected");
-        let (key, sender, standby) = (fingerprint, None, None);
-        self.connections.insert(id, Caller { admitted, key, told, sender, standby });
+        self.lines.keys.seen(admitted.name.as_str(), fingerprint);
+        let (keys, sender, standby) = (SessionKeys::new(fingerprint), None, None);
+        self.connections.insert(id, Caller { admitted, keys, told, sender, standby });
     }
 
     /// The greeting of a station named its spool.
@@ -193,7 +206,7 @@ impl Downlink {
     /// Starts what shares the session with contacts.
     fn begin(&mut self, manager: &mut SessionManager, id: SessionId) {
         let Some(caller) = self.connections.get(&id) else { return };
-        let (admitted, key) = (&caller.admitted, caller.key);
+        let (admitted, key) = (&caller.admitted, caller.admitted.listed);
         if let Some(session) = manager.session(id) {
             let (node, rules) = (admitted.place, Arc::clone(&admitted.rules));
             self.lines.guests.begun(
@@ -279,13 +292,11 @@ impl Downlink {
     /// Adopts a configuration that was read again. A station whose permissions changed or that was
     /// removed is disconnected; the new permissions apply when it connects again.
     fn adopt(&mut self, now: Instant, manager: &mut SessionManager, admission: CentreAdmission) {
-        for (endpoint, listen) in manager.endpoints_mut().zip(&self.lines.listens) {
-            endpoint.set_trusted(admission.trusted.get(*listen).cloned().unwrap_or_default());
-        }
         presence::forget(&self.shared, &self.lines.peers, &admission.peers);
-        self.lines.peers = admission.peers;
+        (self.lines.peers, self.lines.trusted) = (admission.peers, admission.trusted);
+        self.accept_keys(manager);
         let is_other =
-            |caller: &Caller| self.lines.peers.get(&caller.key) != Some(&caller.admitted);
+            |caller: &Caller| self.admitted.get(caller.keys.shown()) != Some(&caller.admitted);
         let others = self.connections.iter().filter(|(_, caller)| is_other(caller));
         for id in others.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.let_go(now, manager, id, "the centre's configuration of this station has changed");
@@ -324,6 +335,11 @@ impl Downlink {
             }
             Event::Greeted { spool, .. } => self.greeted(now, manager, id, spool),
             Event::Custody { .. } | Event::Settled { .. } => {}
+            Event::Application { body } if KeyTalk::is_marked(&body) => {
+                if let Some(caller) = self.connections.get_mut(&id) {
+                    caller.keys.received(&self.lines.keys, caller.admitted.name.as_str(), &body);
+                }
+            }
             Event::Application { body } => match (Talk::decode(&body), sender) {
                 (Ok(Talk::Answer(answer)), Some(sender)) => {
                     self.shared.gaps().ledger().answer(sender.space.as_str(), &answer);
@@ -540,6 +556,7 @@ impl Service for Downlink {
         if let Some(admission) = self.shared.desk.admission.take() {
             self.adopt(now, manager, admission);
         }
+        self.follow_keys(now, manager);
         self.refusals.due(now).iter().for_each(warn);
         self.take_hints(now, manager);
         if now >= self.ask_at {

@@ -8,13 +8,15 @@ use crate::centre::{self, CentreShared};
 use crate::fault::Fault;
 use crate::host_users::HostUsers;
 use crate::journal::EventSink;
+use crate::keys::NodeKeys;
 use crate::looks::Looks;
 use crate::passes::PassWatch;
 use crate::serve::ServeService;
 use crate::station::{self, StationShared};
-use crate::status::{NodeStatus, SocketAccess, StatusReply, StatusRequest, StatusServer};
+use crate::status::{KeyOrder, NodeStatus, SocketAccess, StatusReply, StatusRequest, StatusServer};
 use crate::upgrade::UpgradeDesk;
 use skyhaul_events::{AlarmKey, AuditMeans, AuditWho};
+use skyhaul_identity::Fingerprint;
 use skyhaul_units::Duration;
 use std::sync::Arc;
 
@@ -49,6 +51,7 @@ pub struct Parts {
     pub centre: Option<Arc<CentreShared>>,
     pub events: EventSink,
     pub audit: Arc<AuditLog>,
+    pub keys: Arc<NodeKeys>,
     pub passes: Option<Arc<PassWatch>>,
     pub upgrade: Arc<UpgradeDesk>,
 }
@@ -117,6 +120,26 @@ impl Parts {
         }
     }
 
+    fn order_key(&self, order: &KeyOrder) -> Result<String, Fault> {
+        let key = |text: &str| {
+            text.parse::<Fingerprint>().map_err(|error| {
+                let help = "copy the fingerprint from `skyhaul key show`";
+                Fault::configuration(error.to_string(), "the order", help)
+            })
+        };
+        let outcome = match order {
+            KeyOrder::Rotate => self.keys.rotate(),
+            KeyOrder::Force => self.keys.force(),
+            KeyOrder::Revoke { key: text, reason } => self.keys.revoke(key(text)?, reason),
+            KeyOrder::Allow { key: text } => self.keys.allow(key(text)?),
+        };
+        // Sessions of a revoked key end at once.
+        let station = self.station.as_ref().map(|shared| &shared.shutdown);
+        let centre = self.centre.as_ref().map(|shared| &shared.shutdown);
+        station.into_iter().chain(centre).for_each(|shutdown| shutdown.wake_line());
+        outcome
+    }
+
     fn reply(&self, request: StatusRequest) -> StatusReply {
         let refused = |what: &str, help: &str| {
             StatusReply::Answer(Err(Fault::configuration(what, "the status socket", help)).into())
@@ -127,6 +150,8 @@ impl Parts {
             StatusRequest::Alarms => {
                 StatusReply::Alarms(self.alarms().flat_map(|alarms| alarms.status()).collect())
             }
+            StatusRequest::Keys => StatusReply::Keys(Box::new(self.keys.report())),
+            StatusRequest::OrderKey { order } => StatusReply::Answer(self.order_key(&order).into()),
             StatusRequest::AcknowledgeAlarm { alarm, by, note } => {
                 StatusReply::Answer(self.acknowledge(&alarm, &by, &note).into())
             }

@@ -5,6 +5,7 @@ use super::shared::StationShared;
 use super::uplink::{CentreContact, CentreKeys, Uplink, UplinkParts};
 use super::{WINDOW, shown_destination};
 use crate::custody::Feeder;
+use crate::keys::NodeKeys;
 use skyhaul_config::{Destination, StationConfig};
 use skyhaul_level0::standby::{ChannelMatch, StandbyGate};
 use skyhaul_net::Clock;
@@ -22,13 +23,20 @@ pub struct LinePlan {
     pub clock: Clock,
     /// The line that the sessions with all destinations share; none while there is one destination.
     pub line: Option<LineShare>,
+    /// The keys of the node.
+    pub keys: Arc<NodeKeys>,
 }
 
 impl LinePlan {
     /// For a configuration whose destinations the spool has.
-    pub fn new(config: StationConfig, shared: Arc<StationShared>, clock: Clock) -> Self {
+    pub fn new(
+        config: StationConfig,
+        shared: Arc<StationShared>,
+        clock: Clock,
+        keys: Arc<NodeKeys>,
+    ) -> Self {
         let count = config.destinations.len();
-        let mut plan = Self { config: config.clone(), shared, clock, line: None };
+        let mut plan = Self { config: config.clone(), shared, clock, line: None, keys };
         plan.adopt(config, count);
         plan
     }
@@ -71,7 +79,8 @@ impl LinePlan {
             None => feeder,
         };
         let place = routed.place;
-        let parts = UplinkParts { place, paths, feeder, line: self.line.clone() };
+        let (line, keys) = (self.line.clone(), self.keys.clone());
+        let parts = UplinkParts { place, paths, feeder, line, keys };
         let centre = contact_of(&config.destinations[nth]);
         let (station, shared) = (config.node.name.to_string(), self.shared.clone());
         Some(Uplink::new(station, centre, shared, self.clock, parts))

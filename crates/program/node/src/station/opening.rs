@@ -9,26 +9,27 @@ use crate::guests::{self, ProgramBlocks};
 use crate::services;
 use skyhaul_config::{Destination, Line, StationConfig};
 use skyhaul_net::{Clock, Driver};
-use skyhaul_quic::Identity;
+use skyhaul_quic::OwnKey;
 use skyhaul_sessions::SocketId;
 
-/// What opens sockets of a station, with the key that the node has since its start.
+/// What opens sockets of a station, with the key of the node.
 #[derive(Debug, Clone)]
 pub struct LineOpening {
-    identity: Identity,
+    identity: OwnKey,
     line: Line,
     clock: Clock,
     blocks: ProgramBlocks,
 }
 
 impl LineOpening {
-    /// Of this station.
-    ///
-    /// # Errors
-    /// Its key cannot be read.
-    pub fn of(config: &StationConfig, clock: Clock, blocks: ProgramBlocks) -> Result<Self, Fault> {
-        let (identity, line) = (services::identity(&config.node)?, config.line.clone());
-        Ok(Self { identity, line, clock, blocks })
+    /// Of this station, with its key.
+    pub fn of(
+        config: &StationConfig,
+        identity: OwnKey,
+        clock: Clock,
+        blocks: ProgramBlocks,
+    ) -> Self {
+        Self { identity, line: config.line.clone(), clock, blocks }
     }
 
     fn opener(&self, destination: &Destination) -> PathSocketOpener {

@@ -457,8 +457,12 @@ mod tests {
         let endpoint = UdpEndpoint::new(QuicEndpoint::new(settings).expect("an endpoint"), socket);
         let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
         let line = toml::from_str("").expect("a line");
-        let opener =
-            PathSocketOpener { identity, line, centre: vec!["127.0.0.1:9".to_owned()], clock };
+        let opener = PathSocketOpener {
+            identity: identity.into(),
+            line,
+            centre: vec!["127.0.0.1:9".to_owned()],
+            clock,
+        };
         let a = SpareSocket {
             config: config("name = \"a\""),
             family: AddressFamily::V4,

@@ -11,10 +11,11 @@ use super::sockets::resolve;
 use super::uplink::CentreContact;
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
+use crate::services;
 use skyhaul_config::{Destination, StationConfig};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
-use skyhaul_quic::Refusal;
+use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_transport::{CloseReason, Event, Opening};
 use skyhaul_units::{Duration, Instant};
@@ -34,7 +35,14 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// within 10 s.
 pub fn reach(config: &StationConfig, destination: &Destination) -> Result<Duration, Fault> {
     let clock = Clock::start();
-    let centre = contact_of(destination);
+    let mut centre = contact_of(destination);
+    let known = crate::keys::known_keys(&config.node.state)?;
+    centre.keys.refresh(|listed| known.accepted(listed));
+    let key = centre.keys.current().ok_or_else(|| {
+        let help = "write its present key there, or take the revocation back with `skyhaul key \
+                    allow`";
+        Fault::configuration("all keys of the centre are revoked here", "`fingerprints`", help)
+    })?;
     let address = resolve(&centre.address).map_err(|what| {
         Fault::configuration(
             what,
@@ -42,13 +50,15 @@ pub fn reach(config: &StationConfig, destination: &Destination) -> Result<Durati
             "correct `addresses`, or check the host's name service",
         )
     })?;
-    let opening = LineOpening::of(config, clock, ProgramBlocks::Unserved)?;
+    let identity = services::identity(&config.node)?.into();
+    let opening = LineOpening::of(config, identity, clock, ProgramBlocks::Unserved);
     let (mut driver, _) = opening.open(config, std::slice::from_ref(destination))?;
     let stop = AtomicBool::new(false);
     let mut attempt = ReachAttempt {
         name: config.node.name.to_string(),
         centre,
         address,
+        key,
         stop: &stop,
         connection: None,
         greeted: None,
@@ -65,6 +75,7 @@ struct ReachAttempt<'a> {
     name: String,
     centre: CentreContact,
     address: SocketAddr,
+    key: Fingerprint,
     stop: &'a AtomicBool,
     connection: Option<SessionId>,
     /// When the centre's greeting came, and the round trip until then.
@@ -133,7 +144,7 @@ impl Service for ReachAttempt<'_> {
 
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if self.connection.is_none() && self.outcome.is_none() {
-            match manager.connect(now, self.address, self.centre.keys.current()) {
+            match manager.connect(now, self.address, self.key) {
                 Ok(id) => self.connection = Some(id),
                 Err(error) => self.refused(&error.to_string()),
             }

@@ -6,7 +6,7 @@ use crate::services;
 use skyhaul_config::{InterfaceName, Line, LinePath, Transport};
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::{AnyEndpoint, Clock, Socket, TcpConfig, TcpEndpoint, interfaces};
-use skyhaul_quic::{EndpointConfig, Identity, PathConfig};
+use skyhaul_quic::{EndpointConfig, OwnKey, PathConfig};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 #[derive(Debug)]
 pub struct PathSocketOpener {
     /// The station's key.
-    pub identity: Identity,
+    pub identity: OwnKey,
     /// The settings of the line.
     pub line: Line,
     /// The destination's hosts and ports, for paths that name none.
@@ -215,7 +215,7 @@ mod tests {
 
     fn opener() -> PathSocketOpener {
         PathSocketOpener {
-            identity: Identity::from_seed(&[1; 32]).expect("a key"),
+            identity: skyhaul_quic::Identity::from_seed(&[1; 32]).expect("a key").into(),
             line: toml::from_str("rate = \"10 Mbit/s\"").expect("a line"),
             centre: vec!["127.0.0.1:9".to_owned()],
             clock: Clock::start(),

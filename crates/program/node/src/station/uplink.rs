@@ -14,19 +14,22 @@ use super::paths::{CallPath, StationPaths};
 use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::StationShared;
 use crate::custody::{Divergence, FeedError, Feeder, find_divergence, renew};
+use crate::keys::NodeKeys;
 use crate::status::{LineState, LineStatus, SessionStatus};
 use bytes::Bytes;
 use connection::{CentreConnection, Ending};
 use health::PathHealth;
 pub use keys::CentreKeys;
+use keys::UplinkKeys;
 pub use orders::{UplinkOrders, destination};
 use skyhaul_channels::{FIRST_GUEST, SessionEnd};
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_events::AlarmKind;
 use skyhaul_forward_io::FarRules;
+use skyhaul_identity::KeyTalk;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::{Clock, SessionManager};
-use skyhaul_quic::Refusal;
+use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{AfterFailure, DialAttempt, DialFailure, SessionId, SessionManagerEvent};
 use skyhaul_store::SpoolReader;
 use skyhaul_transport::{
@@ -71,6 +74,7 @@ pub struct Uplink {
     status: LineStatus,
     /// What the subjects of its alarms end with: nothing where it began as the only one.
     about: String,
+    keys: UplinkKeys,
 }
 
 /// What an uplink serves.
@@ -84,6 +88,8 @@ pub struct UplinkParts {
     pub feeder: Feeder,
     /// The line that it shares with the other uplinks; none where there is no other.
     pub line: Option<LineShare>,
+    /// The keys of the node.
+    pub keys: Arc<NodeKeys>,
 }
 
 /// What all uplinks use.
@@ -126,7 +132,7 @@ impl Uplink {
         clock: Clock,
         parts: UplinkParts,
     ) -> Self {
-        let UplinkParts { place, paths, feeder, line } = parts;
+        let UplinkParts { place, paths, feeder, line, keys } = parts;
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
         if let Some(patience) = centre.patience {
             shared.alarms.expect(&centre.name, patience);
@@ -150,6 +156,7 @@ impl Uplink {
             rivals: Rivals::default(),
             status,
             about,
+            keys: UplinkKeys::new(keys),
         }
     }
 
@@ -160,13 +167,16 @@ impl Uplink {
             self.status.reason = Some("no disk space left for the spool's state".to_owned());
             return;
         }
+        let Some(key) = self.centre.keys.current() else {
+            self.status.reason = Some("all keys of the centre are revoked".to_owned());
+            return;
+        };
         let Some(CallPath { socket, remote, tcp_side }) = self.paths.call(self.clock.utc_of(now))
         else {
             self.status.reason = Some("no path is usable".to_owned());
             return;
         };
         let outcome = remote.and_then(|address| {
-            let key = self.centre.keys.current();
             manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
         match outcome {
@@ -180,8 +190,8 @@ impl Uplink {
         if !self.connection.take_second(now) {
             return;
         }
+        let Some(key) = self.centre.keys.current() else { return };
         let Some(CallPath { socket, remote, .. }) = self.paths.call_tcp(manager) else { return };
-        let key = self.centre.keys.current();
         let called = remote.and_then(|address| {
             manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
@@ -197,8 +207,9 @@ impl Uplink {
         now: Instant,
         served: &mut Served<'_>,
         id: SessionId,
-        call: DialAttempt,
+        shown: Fingerprint,
     ) {
+        let Some(call) = self.connection.call_of(id) else { return };
         let manager = &mut *served.manager;
         if let Some(other) = self.connection.answered(id) {
             manager.close(now, other, "another connection was established first");
@@ -207,7 +218,8 @@ impl Uplink {
             DialAttempt::First => self.paths.begun(),
             DialAttempt::Second => self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string()),
         };
-        let sharing = self.feeder.sharing();
+        self.keys.began(&self.centre.name, shown);
+        let (sharing, key) = (self.feeder.sharing(), keys::listed(self, shown));
         if let Some(session) = manager.session(id) {
             session.sender_mut().share(sharing.tree.clone(), sharing.policy);
             if let Err(error) = session.sender_mut().set_line(self.line.as_ref()) {
@@ -224,12 +236,7 @@ impl Uplink {
             served.guests.begun(
                 id,
                 session,
-                SessionPeer {
-                    end: SessionEnd::Calling,
-                    node: Some(self.place),
-                    rules,
-                    key: self.centre.keys.current(),
-                },
+                SessionPeer { end: SessionEnd::Calling, node: Some(self.place), rules, key },
             );
         }
     }
@@ -330,6 +337,9 @@ impl Uplink {
                 self.paths.down(now, path, &reason.to_string());
             }
             Event::Settled { id, .. } => self.feeder.settled(id),
+            Event::Application { body } if KeyTalk::is_marked(&body) => {
+                self.keys.received(&self.centre.name, &body);
+            }
             Event::Application { body } => match Talk::decode(&body) {
                 Ok(Talk::Ask(ask)) => self.shared.questions.ask(self.place, ask),
                 Ok(Talk::Delivered(report)) => {
@@ -507,12 +517,6 @@ impl Uplink {
         self.shared.board.standby(self.place, standby);
     }
 
-    fn send_forecasts(&self, manager: &mut SessionManager, path: PathId) {
-        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
-            self.paths.hint(session, path, self.clock);
-        }
-    }
-
     /// Whether an event is of its session, or of a call of it.
     pub fn owns(&self, id: SessionId) -> bool {
         self.connection.ids().any(|own| own == id)
@@ -526,10 +530,8 @@ impl Uplink {
         event: SessionManagerEvent,
     ) -> UplinkNews {
         match event {
-            SessionManagerEvent::Connected { id, .. } => {
-                if let Some(call) = self.connection.call_of(id) {
-                    self.connected(now, served, id, call);
-                }
+            SessionManagerEvent::Connected { id, fingerprint, .. } => {
+                self.connected(now, served, id, fingerprint);
             }
             SessionManagerEvent::Session { id, event } if Some(id) == self.connection.id() => {
                 return self.session_event(now, served, id, event);
@@ -562,6 +564,7 @@ impl Uplink {
             }
             self.down(served.guests, Ending::Lost, Refusal::NoAnswer.to_string());
         }
+        keys::follow(self, now, served);
         if self.connection.is_due(now) {
             self.connect(now, served);
         }
@@ -679,7 +682,7 @@ mod tests {
         let endpoint = UdpEndpoint::new(QuicEndpoint::new(quic).expect("an endpoint"), socket);
         let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
         let opener = super::super::sockets::PathSocketOpener {
-            identity: Identity::from_seed(&[1; 32]).expect("a key"),
+            identity: Identity::from_seed(&[1; 32]).expect("a key").into(),
             line: toml::from_str("").expect("a line"),
             centre: vec!["127.0.0.1:9".to_owned()],
             clock,
@@ -691,7 +694,8 @@ mod tests {
         };
         let paths = StationPaths::new(opener, &[path]);
         let feeder = Feeder::new(DestinationId::FIRST, LineSharing::default(), ByteCount::mib(64));
-        let parts = UplinkParts { place: 0, paths, feeder, line: None };
+        let keys = NodeKeys::fixed(Identity::from_seed(&[1; 32]).expect("a key"), clock);
+        let parts = UplinkParts { place: 0, paths, feeder, line: None, keys };
         let uplink = Uplink::new("station".to_owned(), centre, shared, clock, parts);
         Bench { uplink, manager, guests }
     }

@@ -3,7 +3,8 @@
 use super::{
     ArchiveEviction, ArchivePage, ArchiveRequest, BackfillAction, BackfillPage, BackfillRequest,
     CataloguePage, DeliveryAction, DeliveryFilter, DeliveryPage, DeliveryReport, DestinationTrial,
-    GapFilter, GapReport, GapsAsked, NodeStatus, OutletStatus, ReprocessReport, ReprocessRequest,
+    GapFilter, GapReport, GapsAsked, KeyReport, NodeStatus, OutletStatus, ReprocessReport,
+    ReprocessRequest,
 };
 use crate::fault::{Fault, Responsible};
 use crate::journal::EventPage;
@@ -90,6 +91,13 @@ pub enum StatusRequest {
         /// What the person says about it.
         note: String,
     },
+    /// The keys of the node, and of others.
+    Keys,
+    /// Change the key of the node, or what is known of another one.
+    OrderKey {
+        /// What to do.
+        order: KeyOrder,
+    },
     /// Add a path; the keys are those of `[[path]]`, a name among them.
     AddPath {
         /// The keys.
@@ -127,6 +135,7 @@ impl StatusRequest {
             | Self::Outlets
             | Self::Items { .. }
             | Self::Events { .. }
+            | Self::Keys
             | Self::Alarms => false,
             Self::AskGaps(_)
             | Self::OrderDelivery { .. }
@@ -135,6 +144,7 @@ impl StatusRequest {
             | Self::Backfill(_)
             | Self::Archive { .. }
             | Self::Reprocess { .. }
+            | Self::OrderKey { .. }
             | Self::AddPath { .. }
             | Self::RemovePath { .. }
             | Self::AcknowledgeAlarm { .. }
@@ -174,6 +184,7 @@ impl StatusRequest {
                 format!("acknowledge {} {} by {by}", alarm.kind, alarm.subject),
                 format!("alarm {} {}", alarm.kind, alarm.subject),
             ),
+            Self::OrderKey { order } => order.words(),
             Self::AddPath { path: entry } => {
                 let name = entry["name"].as_str().unwrap_or_default();
                 words(format!("add path {name}"), path(name))
@@ -187,6 +198,47 @@ impl StatusRequest {
             Self::HintPath { name, .. } => words(format!("forecast for path {name}"), path(name)),
             _ => return None,
         })
+    }
+}
+
+/// An order about keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "kebab-case")]
+pub enum KeyOrder {
+    /// Begin to change the key of the node.
+    Rotate,
+    /// Take the next step of the change, whoever knows of it.
+    Force,
+    /// Refuse a key, and end its sessions.
+    Revoke {
+        /// Its fingerprint.
+        key: String,
+        /// Why.
+        reason: String,
+    },
+    /// Accept a key again.
+    Allow {
+        /// Its fingerprint.
+        key: String,
+    },
+}
+
+impl KeyOrder {
+    fn words(&self) -> OrderWords {
+        let own = || "the key of this node".to_owned();
+        let (sentence, subject) = match self {
+            Self::Rotate => ("change the key of this node".to_owned(), own()),
+            Self::Force => {
+                let sentence = "take the next step of the change of the key, whoever knows of it";
+                (sentence.to_owned(), own())
+            }
+            Self::Revoke { key, reason } => {
+                let colon = if reason.is_empty() { "" } else { ": " };
+                (format!("revoke the key {key}{colon}{reason}"), format!("key {key}"))
+            }
+            Self::Allow { key } => (format!("allow the key {key}"), format!("key {key}")),
+        };
+        OrderWords { sentence, subject }
     }
 }
 
@@ -303,6 +355,8 @@ pub enum StatusReply {
     Reprocess(Box<ReprocessReport>),
     /// To [`StatusRequest::Events`].
     Events(Box<EventPage>),
+    /// To [`StatusRequest::Keys`].
+    Keys(Box<KeyReport>),
     /// To [`StatusRequest::Alarms`].
     Alarms(Vec<AlarmStatus>),
     /// To an order.

@@ -3,8 +3,9 @@
 
 use super::{
     ArchiveRequest, BackfillPage, BackfillRequest, CataloguePage, DeliveryFilter, DeliveryPage,
-    DeliveryReport, DestinationTrial, GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult,
-    OutletStatus, ReprocessReport, ReprocessRequest, SocketAccess, StatusReply, StatusRequest,
+    DeliveryReport, DestinationTrial, GapFilter, GapReport, GapsAsked, KeyReport, NodeStatus,
+    OrderResult, OutletStatus, ReprocessReport, ReprocessRequest, SocketAccess, StatusReply,
+    StatusRequest,
 };
 use crate::fault::Fault;
 use crate::journal::EventPage;
@@ -288,6 +289,15 @@ pub fn ask_events(path: &Path, since: u64, limit: usize) -> Result<EventPage, Fa
 /// No node answers there, or not in this version's form.
 pub fn ask_alarms(path: &Path) -> Result<Vec<AlarmStatus>, Fault> {
     let text = exchange(path, &StatusRequest::Alarms, PATIENCE)?;
+    read(path, &text)
+}
+
+/// Asks the node whose status socket is at `path` for its keys, and those that it knows.
+///
+/// # Errors
+/// No node answers there, or not in this version's form.
+pub fn ask_keys(path: &Path) -> Result<KeyReport, Fault> {
+    let text = exchange(path, &StatusRequest::Keys, PATIENCE)?;
     read(path, &text)
 }
 

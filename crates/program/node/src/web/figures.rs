@@ -22,10 +22,24 @@ pub(super) fn all(look: &NodeLook) -> Vec<MetricFamily> {
     if let Some(centre) = &status.centre {
         families.extend(receiving::all(centre));
     }
+    families.extend(of_alarms(status));
     families.extend(of_passes(status));
     families.extend(of_paths(status));
     families.extend(of_servers(status));
     families
+}
+
+/// The alarms that stand, by kind: a rule can ask for one.
+fn of_alarms(status: &NodeStatus) -> Option<MetricFamily> {
+    let mut standing = gauge("alarms_standing", "Alarms that stand, by kind.");
+    let mut by_kind: BTreeMap<&str, u64> = BTreeMap::new();
+    for alarm in super::alarms::standing(status) {
+        *by_kind.entry(alarm.kind.name()).or_default() += 1;
+    }
+    for (kind, number) in &by_kind {
+        standing.add(&[("kind", kind)], count(*number));
+    }
+    (!by_kind.is_empty()).then_some(standing)
 }
 
 fn of_passes(status: &NodeStatus) -> Option<MetricFamily> {

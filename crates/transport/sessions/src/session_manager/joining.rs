@@ -173,7 +173,7 @@ impl Joining {
             let may_be = match self.side {
                 Side::Connecting { session, path: ours, .. } => *id == session && path == ours,
                 Side::Accepting { peer } => {
-                    held.peer == peer && !held.paths.contains_key(&path) && path.0 > 0
+                    held.peer.has(peer) && !held.paths.contains_key(&path) && path.0 > 0
                 }
             };
             may_be && keying.is_proved(&held.keying, path.0, far_end, proof)

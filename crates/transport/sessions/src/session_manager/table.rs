@@ -82,13 +82,28 @@ impl SessionTable {
     }
 }
 
+/// The keys of the far end of a session: two while it changes its key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PeerKeyPair {
+    /// The one that it shows where it is called.
+    pub(super) shown: Fingerprint,
+    /// Another one with which it may call.
+    pub(super) other: Option<Fingerprint>,
+}
+
+impl PeerKeyPair {
+    pub(super) fn has(self, key: Fingerprint) -> bool {
+        self.shown == key || self.other == Some(key)
+    }
+}
+
 /// A session, its paths, and what a further path must prove.
 pub(super) struct HeldSession {
     pub(super) session: Session,
     pub(super) paths: BTreeMap<PathId, ConnectionKey>,
     /// Of the first connection.
     pub(super) keying: Keying,
-    pub(super) peer: Fingerprint,
+    pub(super) peer: PeerKeyPair,
     /// Numbers of paths are not used again.
     pub(super) next_path: u16,
 }
@@ -99,7 +114,9 @@ impl HeldSession {
         let Agreed { peer, keying, version } = agreed;
         let mut session = Session::new(SessionConfig { version, ..config });
         session.add_path(PathId(0), PathOptions::default());
-        Self { session, paths: BTreeMap::from([(PathId(0), key)]), keying, peer, next_path: 1 }
+        let (paths, peer) =
+            (BTreeMap::from([(PathId(0), key)]), PeerKeyPair { shown: peer, other: None });
+        Self { session, paths, keying, peer, next_path: 1 }
     }
 
     /// Moves everything that can move between the session and its paths. Whether another session of

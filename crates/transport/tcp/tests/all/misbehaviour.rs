@@ -27,7 +27,8 @@ struct Caller {
 impl Caller {
     fn new(alpn: &[&[u8]]) -> Self {
         let refused = Arc::<RefusedKey>::default();
-        let mut config = client_config(&identity(0), identity(1).fingerprint(), &refused, &[]);
+        let mut config =
+            client_config(&identity(0).into(), identity(1).fingerprint(), &refused, &[]);
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         let name = ServerName::try_from("skyhaul").unwrap();
         let tls = ClientConnection::new(Arc::new(config), name).unwrap();

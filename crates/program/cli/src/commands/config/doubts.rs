@@ -23,13 +23,7 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
     // The destinations are among the peers of a node that listens too.
     peers.extend(far.filter(|_| centre.is_none()));
     let own = own(&node.key);
-    let keys = |peer: &'_ PeerEntry| {
-        let name = peer.name.to_string();
-        let keys: Vec<Fingerprint> = peer.fingerprints.iter().collect();
-        keys.into_iter().map(move |key| (name.clone(), key))
-    };
-    let peers = peers.into_iter().flat_map(keys);
-    let peers = peers.filter_map(|(name, key)| peer(&name, &key, own.as_ref().ok()));
+    let peers = keys_of(&peers, &node.state, own.as_ref().ok());
     let folders = [("the state folder", &*node.state)].into_iter().chain(folders);
     let folders = folders.filter_map(|(what, path)| folder(what, path));
     let users = skyhaul_node::unknown_users(config).into_iter().map(|(user, table)| {
@@ -70,6 +64,36 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
     let served = served.chain(told).chain(planned);
     let own = own.as_ref().err().cloned();
     own.into_iter().chain(peers).chain(folders).chain(users).chain(served).chain(shown).collect()
+}
+
+/// What is wrong with the keys of other nodes.
+fn keys_of(peers: &[&PeerEntry], state: &Path, own: Option<&Fingerprint>) -> Vec<String> {
+    let known = skyhaul_node::known_keys(state);
+    let unread = known.as_ref().err().map(ToString::to_string);
+    let known = known.unwrap_or_default();
+    let judge =
+        |name: &str, key: &Fingerprint| match known.revoked().find(|(revoked, _)| revoked == key) {
+            Some((_, why)) => Some(revoked(name, key, &why.reason)),
+            None if known.accepted(*key).is_empty() => Some(format!(
+                "the key that follows {key} of peer `{name}` is revoked; help: write its present \
+                 key into `fingerprints`, or take the revocation back with `skyhaul key allow`"
+            )),
+            None => peer(name, key, own),
+        };
+    let keys = peers.iter().flat_map(|peer| {
+        let name = peer.name.to_string();
+        peer.fingerprints.iter().filter_map(move |key| judge(&name, &key)).collect::<Vec<_>>()
+    });
+    keys.chain(unread).collect()
+}
+
+/// That a node refuses a key that its configuration lists.
+fn revoked(name: &str, key: &Fingerprint, reason: &str) -> String {
+    let colon = if reason.is_empty() { "" } else { ": " };
+    format!(
+        "the key {key} of peer `{name}` is revoked{colon}{reason}; help: remove it from \
+         `fingerprints`, or take the revocation back with `skyhaul key allow`"
+    )
 }
 
 /// Why a file of planned passes cannot be used.

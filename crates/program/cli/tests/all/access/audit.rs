@@ -74,10 +74,43 @@ fn orders_by_page_socket_and_signal_are_in_the_audit_log_and_a_change_of_it_is_n
         assert_told(&found, 1, &["the audit log has a fault", "audit.jsonl"]);
         assert!(text(&found.stdout).contains(said), "{}", text(&found.stdout));
     }
+    files_of_one_chain(&folder, &all);
     // A chain and an event log that were both removed differ from what somebody else kept.
     fs::remove_file(&file).unwrap();
     fs::remove_dir_all(folder.join("state/events")).unwrap();
     assert!(verify().status.success());
     let kept = run(&["audit", "verify", "--config", "n.toml", "--head", head], &folder);
     assert_told(&kept, 1, &["the audit log has a fault"]);
+}
+
+/// The lines of the log in three files, of which the oldest may be archived.
+fn files_of_one_chain(folder: &std::path::Path, all: &[&str]) {
+    let state = folder.join("state");
+    let write = |name: &str, lines: &[&str]| {
+        fs::write(state.join(name), lines.join("\n") + "\n").unwrap();
+    };
+    let verify = || run(&["audit", "verify", "--config", "n.toml"], folder);
+    let said = || text(&verify().stdout);
+    let (oldest, middle) = ("audit-000000000001.jsonl", "audit-000000000003.jsonl");
+    write(oldest, &all[..2]);
+    write(middle, &all[2..4]);
+    write("audit.jsonl", &all[4..]);
+    assert!(said().contains("8 lines, 8 of them"), "{}", said());
+    let list = printed(&["audit", "list", "--config", "n.toml", "--json"], folder);
+    assert_eq!(list.lines().collect::<Vec<_>>(), all);
+    fs::remove_file(state.join(oldest)).unwrap();
+    assert!(verify().status.success(), "{}", said());
+    assert!(said().contains("lines 1 to 2 are in files that were archived"), "{}", said());
+    assert!(said().contains("6 lines, 6 of them"), "{}", said());
+    write(oldest, &all[..2]);
+    fs::remove_file(state.join(middle)).unwrap();
+    assert_told(&verify(), 1, &["the audit log has a fault"]);
+    assert!(said().contains("lines 3 to 4 are missing"), "{}", said());
+    write("audit-000000000005.jsonl", &all[4..6]);
+    write("audit.jsonl", &all[6..]);
+    let named = "the file audit-000000000003.jsonl is missing: lines 3 to 4";
+    assert!(said().contains(named), "{}", said());
+    [oldest, "audit-000000000005.jsonl"]
+        .iter()
+        .for_each(|file| fs::remove_file(state.join(file)).unwrap());
 }

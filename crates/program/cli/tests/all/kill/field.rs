@@ -7,7 +7,7 @@ use crate::support::process::Running;
 use crate::support::recordings::{CLEAN, recording};
 use skyhaul_emulator::proxy::{LinkProxy, ProxyConfig};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_node::status::{AssemblyState, ContactState, ask};
+use skyhaul_node::status::{AssemblyState, ContactState, KeyOrder, StatusRequest, ask, order};
 use skyhaul_quic::Fingerprint;
 use skyhaul_units::{Duration as Span, Probability, Rate};
 use std::fs;
@@ -157,6 +157,17 @@ impl Field {
         drop(node);
         self.start(number);
         true
+    }
+
+    /// Begins to change the key of a node. `false` if it does not answer, or is changing it.
+    pub fn rotate_key(&self, number: usize) -> bool {
+        let socket = self.path(&format!("{}/status.sock", self.names[number]));
+        order(&socket, &StatusRequest::OrderKey { order: KeyOrder::Rotate }).is_ok()
+    }
+
+    /// The keys of the nodes, as their files are now.
+    pub fn key_files(&self) -> Vec<Vec<u8>> {
+        self.names.iter().map(|name| fs::read(self.path(&format!("{name}.key"))).unwrap()).collect()
     }
 
     /// Ends the centres; the last station has ended by itself.

@@ -6,6 +6,13 @@ use skyhaul_config::ContactLabel;
 use skyhaul_events::AlarmKind;
 
 impl Uplink {
+    /// Tells the session what is known of a path in advance.
+    pub(super) fn send_forecasts(&self, manager: &mut SessionManager, path: PathId) {
+        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
+            self.paths.hint(session, path, self.clock);
+        }
+    }
+
     /// Forecasts when each contact will be at the centre, and raises an alarm about those that will
     /// miss their deadline.
     pub(super) fn forecast(&mut self, now: Instant, manager: &mut SessionManager) {
