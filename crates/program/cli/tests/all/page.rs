@@ -32,7 +32,7 @@ pub fn shown() -> (Site, String) {
 }
 
 /// The head and the body of an answer.
-fn get(address: &str, path: &str, accept: &str) -> (String, String) {
+pub fn get(address: &str, path: &str, accept: &str) -> (String, String) {
     let host = address.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(host).unwrap();
     let head = format!(

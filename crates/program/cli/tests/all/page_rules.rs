@@ -6,7 +6,8 @@
     reason = "a test that cannot go on, or skips, says so"
 )]
 
-use crate::page::shown;
+use crate::page::{get, shown};
+use crate::serve::python;
 use crate::support::browser::Browser;
 use crate::support::rung::is_all;
 use serde_json::{Value, json};
@@ -128,4 +129,31 @@ fn lighthouse_gives_the_page_its_marks() {
             .collect();
         assert!(mark >= least, "{category}: {mark}; {failed:?}");
     }
+}
+
+#[test]
+fn schemathesis_finds_nothing_in_the_interface_that_its_description_does_not_say() {
+    if !is_all() {
+        return eprintln!("SKIPPED: schemathesis is installed where all is tested");
+    }
+    let Some(python) = python("schemathesis") else { return };
+    let (site, address) = shown();
+    let program = Path::new(&python).with_file_name("schemathesis");
+    let mut tries = Command::new(program);
+    tries.current_dir(site.folder()).arg("run").arg(format!("{address}openapi.yaml"));
+    tries.args(["--url", address.trim_end_matches('/'), "--phases", "coverage,fuzzing"]);
+    // What it leaves out takes any request for one that must succeed: rows come and go.
+    let checks = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                  response_headers_conformance,response_schema_conformance,unsupported_method,\
+                  allow_header_conformance,missing_required_header,ignored_auth";
+    tries.args(["--checks", checks, "--max-examples", "30", "--seed", "7", "--no-color"]);
+    let said = tries.output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
+    assert!(still_answers(&address), "the node answers as before");
+}
+
+/// Whether the page still has figures.
+fn still_answers(address: &str) -> bool {
+    let (head, body) = get(address, "/api/v1/status", "*/*");
+    head.starts_with("HTTP/1.1 200") && body.contains("\"node\"")
 }
