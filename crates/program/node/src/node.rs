@@ -10,8 +10,9 @@ use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{Centre, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
+use crate::history::{HistoryPlace, HistoryService, latency_budget};
 use crate::journal::{EventLog, EventNote};
-use crate::looks::{HeartBeat, LookTaker, Looks};
+use crate::looks::{HeartBeat, LookTaker, Looks, NodeLook};
 use crate::notices::{self, NoticePlace, Notices};
 use crate::passes::PassWatch;
 use crate::serve::{ServeService, ServedNode};
@@ -133,6 +134,7 @@ struct Node {
     serve: Option<Arc<ServeService>>,
     web: Option<Arc<WebService>>,
     looks: Arc<Looks>,
+    history: Option<HistoryService>,
     server: StatusServer,
     audit: Arc<AuditLog>,
     passes: Option<Arc<PassWatch>>,
@@ -176,10 +178,10 @@ impl Node {
         let tellers = tellers.transpose()?;
         let passes = alarms.clone().map(|alarms| PassWatch::start(&config.plans, alarms));
         let passes = passes.transpose()?.map(Arc::new);
+        let history = start_history(config, centre.as_ref(), alarms.clone(), clock)?;
         let lines = block_lines(station.as_ref(), centre.as_ref(), alarms);
-        let blocks = config.blocks.as_ref();
-        let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
-        let blocks = blocks.map(Arc::new);
+        let start = |entry| BlockService::start(entry, lines, clock);
+        let blocks = config.blocks.as_ref().map(start).transpose()?.map(Arc::new);
         let serve = start_serve(config, station.as_ref(), centre.as_ref(), clock)?;
         let parts = Arc::new(Parts {
             blocks: blocks.clone(),
@@ -189,15 +191,17 @@ impl Node {
             events: events.clone(),
             audit: audit.clone(),
             passes: passes.clone(),
+            history: history.as_ref().map(|history| history.desk().clone()),
         });
         let access = SocketAccess::of(&config.status)?;
         let orders = Arc::new(WebOrders::new(parts.clone(), disk));
-        let (looks, web) = look(config.web.as_ref(), parts.clone(), &orders, clock)?;
+        let keep = history.as_ref().map(HistoryService::taker);
+        let shown = ShownBy { web: config.web.as_ref(), orders: &orders, keep };
+        let (looks, web) = look(shown, parts.clone(), clock)?;
         orders.look_again(&looks);
         let server = parts::answer(&config.node, access, looks.clone(), parts)?;
         let name = config.node.name.as_str();
         events.tell(EventKind::NodeReady, name, format!("node {name} is ready"));
-        let notices = config.notices.clone();
         Ok(Self {
             file,
             station,
@@ -206,11 +210,12 @@ impl Node {
             serve,
             web,
             looks,
+            history,
             server,
             audit,
             passes,
             tellers,
-            notices,
+            notices: config.notices.clone(),
             log,
         })
     }
@@ -304,10 +309,13 @@ impl Node {
             blocks: entry,
             serve,
             web,
+            history,
             status,
             notices,
             plans,
         } = new;
+        let kept = self.history.as_ref().map(HistoryService::entry);
+        all.waits.extend(crate::history::waiting(kept, history.as_ref()));
         all.waits.extend(notices::waiting(&self.notices, &notices));
         // All parts are asked before one of them changes.
         crate::blocks::check(entry.as_ref())?;
@@ -376,6 +384,7 @@ impl Node {
         // The block service ends with its last user, before the sessions that it uses.
         drop(self.server);
         drop(self.looks);
+        drop(self.history);
         drop(self.web);
         drop(self.serve);
         drop(self.blocks);
@@ -394,13 +403,39 @@ impl Node {
     }
 }
 
+/// What gets the looks.
+struct ShownBy<'a, K> {
+    web: Option<&'a WebEntry>,
+    orders: &'a Arc<WebOrders>,
+    /// What keeps the history of them.
+    keep: Option<K>,
+}
+
+/// Begins to keep the history, where it is kept.
+fn start_history(
+    config: &NodeConfig,
+    centre: Option<&Centre>,
+    alarms: Option<Arc<Alarms>>,
+    clock: Clock,
+) -> Result<Option<HistoryService>, Fault> {
+    let budgets = config.centre.iter().flat_map(|centre| &centre.budget).map(latency_budget);
+    let place = HistoryPlace {
+        folder: config.node.state.join("history"),
+        centre: centre.map(Centre::shared).cloned(),
+        alarms,
+        budgets: budgets.collect(),
+    };
+    let start = |entry| HistoryService::start(entry, place, clock);
+    config.history.as_ref().map(start).transpose()
+}
+
 /// Begins to look at the node, and shows it where it has a page.
 fn look(
-    entry: Option<&WebEntry>,
+    shown: ShownBy<'_, impl Fn(&Arc<NodeLook>) + Send + 'static>,
     parts: Arc<Parts>,
-    orders: &Arc<WebOrders>,
     clock: Clock,
 ) -> Result<(Arc<Looks>, Option<Arc<WebService>>), Fault> {
+    let ShownBy { web: entry, orders, keep } = shown;
     let gaps = parts.centre.clone().filter(|_| entry.is_some());
     let page = Arc::new(OnceLock::<Arc<WebService>>::new());
     let counted = page.clone();
@@ -416,6 +451,9 @@ fn look(
     let web = web.map(|web| page.get_or_init(|| Arc::new(web)).clone());
     let shown = web.clone();
     let looks = Looks::start(taker, first, beat, move |look| {
+        if let Some(keep) = &keep {
+            keep(look);
+        }
         if let Some(web) = &shown {
             web.show(look);
         }

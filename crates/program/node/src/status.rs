@@ -33,6 +33,7 @@ pub use archive::{
     ArchiveEviction, ArchiveItem, ArchivePage, ArchiveRequest, DueItem, DueObstacle,
 };
 pub use blocks::{BlocksStatus, ProgramShown};
+pub(crate) use delivery::count_deliveries;
 pub use delivery::{
     BackfillAction, BackfillPage, BackfillRequest, BackfillShare, CataloguePage, DeliveryAction,
     DeliveryEvent, DeliveryFilter, DeliveryPage, DeliveryReport, DeliveryStatus, DestinationTrial,
@@ -45,6 +46,7 @@ pub use guests::{StreamState, StreamStatus, StreamsStatus};
 pub use inputs::{InputFrames, InputStatus};
 pub(crate) use knowledge::seconds;
 pub use knowledge::{FeedStatus, HintOrigin, HintSays, HintStatus, PathOutlook, PlanStatus};
+pub(crate) use model::segment;
 pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
     ContactForecast, ContactIntegrity, ContactReceived, DestinationStatus, FrameReception,
@@ -66,7 +68,8 @@ pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
     StatusServer, ask, ask_again, ask_alarms, ask_archive, ask_backfill, ask_deliveries,
-    ask_delivery, ask_events, ask_gaps, ask_items, ask_outlets, ask_reprocess, order, try_outlet,
+    ask_delivery, ask_events, ask_gaps, ask_history, ask_history_list, ask_items, ask_outlets,
+    ask_reprocess, order, try_outlet,
 };
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};

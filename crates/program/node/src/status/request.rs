@@ -10,6 +10,7 @@ use crate::journal::EventPage;
 use serde::{Deserialize, Serialize};
 use skyhaul_config::ConfigTime;
 use skyhaul_events::{AlarmKey, AlarmStatus};
+use skyhaul_history::{HistoryList, HistoryPage, HistoryQuery};
 use skyhaul_units::{Probability, Rate};
 
 /// A question or an order. A client that sends nothing asks for the status.
@@ -78,6 +79,11 @@ pub enum StatusRequest {
         /// At most so many.
         limit: usize,
     },
+    /// The series of the history, or one of them over time.
+    History {
+        /// What of one; left out: the list of all.
+        query: Option<HistoryQuery>,
+    },
     /// The alarms that stand.
     Alarms,
     /// Note who works on an alarm.
@@ -119,6 +125,7 @@ impl StatusRequest {
             | Self::Outlets
             | Self::Items { .. }
             | Self::Events { .. }
+            | Self::History { .. }
             | Self::Alarms => false,
             Self::AskGaps(_)
             | Self::OrderDelivery { .. }
@@ -289,6 +296,10 @@ pub enum StatusReply {
     Reprocess(Box<ReprocessReport>),
     /// To [`StatusRequest::Events`].
     Events(Box<EventPage>),
+    /// To [`StatusRequest::History`], without a query.
+    HistoryList(HistoryList),
+    /// To [`StatusRequest::History`].
+    HistoryPage(Box<HistoryPage>),
     /// To [`StatusRequest::Alarms`].
     Alarms(Vec<AlarmStatus>),
     /// To an order.
