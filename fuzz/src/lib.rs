@@ -14,6 +14,7 @@ mod events;
 mod files;
 mod forward;
 mod hints;
+mod history;
 mod keys;
 mod offload;
 mod one_way;
@@ -46,6 +47,7 @@ pub use events::{audit_lines, event_lines};
 pub use files::files;
 pub use forward::forward;
 pub use hints::{contact_plan, feed_lines};
+pub use history::history_files;
 pub use keys::{key_record, key_talk};
 pub use offload::offload_packets;
 pub use one_way::one_way;
@@ -90,6 +92,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "contact_records", body: contact_records, rounds: 200_000 },
     Target { name: "construction_record", body: construction_record, rounds: 200_000 },
     Target { name: "contact_plan", body: contact_plan, rounds: 20_000 },
+    Target { name: "history_files", body: history_files, rounds: 2_000 },
     Target { name: "pass_plan", body: pass_plan, rounds: 5_000 },
     Target { name: "upgrade_talk", body: upgrade_talk, rounds: 5_000 },
     Target { name: "description", body: description, rounds: 500 },

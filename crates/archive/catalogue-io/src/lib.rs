@@ -28,3 +28,4 @@ pub use items::ItemRow;
 pub use listing::{CollectionRow, ListedItems};
 pub use reader::{ArchiveReader, CatalogueReader};
 pub use search::{ItemPage, ItemQuery, PageToken};
+pub use times::AccountScope;

@@ -7,7 +7,7 @@ use crate::items::{self, ItemRow};
 use crate::listing::{self, CollectionRow, ListedItems};
 use crate::schema;
 use crate::search::{self, ItemPage, ItemQuery};
-use crate::times;
+use crate::times::{self, AccountScope};
 use rusqlite::Connection;
 use skyhaul_catalogue::{AccountRow, ContactTimes, Filter, ItemListing};
 use skyhaul_dispatch::DeliveryState;
@@ -247,18 +247,17 @@ impl CatalogueReader {
         self.ask(|connection| times::contact(connection, name))
     }
 
-    /// Visits each product that was published from one time until before another, once for each
-    /// consumer, or once without one. It takes as long as it takes.
+    /// Visits products, once for each consumer, or once without one, in the order of publication.
+    /// It takes as long as it takes.
     ///
     /// # Errors
     /// See [`CatalogueError`].
     pub fn accounts(
         &self,
-        from: Utc,
-        to: Utc,
+        scope: AccountScope,
         visit: impl FnMut(&AccountRow),
     ) -> Result<(), CatalogueError> {
-        self.ask_long(|connection| times::accounts(connection, from, to, visit))
+        self.ask_long(|connection| times::accounts(connection, scope, visit))
     }
 
     /// Visits the way of each contact that ended from one time until before another.

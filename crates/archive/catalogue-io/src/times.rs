@@ -58,30 +58,61 @@ pub fn keep_item(
         .map(drop)
 }
 
-/// Each product that was published from one time until before another, once for each consumer, or
-/// once without one, in the order of publication.
+/// Which products an account is of: from one time until before another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccountScope {
+    /// Those that were published then.
+    Published {
+        /// From then on.
+        from: Utc,
+        /// Until before then.
+        to: Utc,
+    },
+    /// Those whose account ended then: that were handed over, or published where nobody gets them.
+    /// Of those that were published longer than ten days before, nothing is said.
+    Ended {
+        /// From then on.
+        from: Utc,
+        /// Until before then.
+        to: Utc,
+    },
+}
+
+/// Each product of a scope, once for each consumer, or once without one, in the order of
+/// publication.
 pub fn accounts(
     connection: &Connection,
-    from: Utc,
-    to: Utc,
+    scope: AccountScope,
     mut visit: impl FnMut(&AccountRow),
 ) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(
-        "SELECT item.mission, item.product, item.form, item.stations, item.name, item.version, \
-         item.last, item.published, latency.contact, latency.last_bit, latency.block, \
-         destination.name, delivery.handed, delivery.accepted, delivery.state \
-         FROM item LEFT JOIN latency ON latency.item = item.id \
-         LEFT JOIN delivery ON delivery.item = item.id \
-         LEFT JOIN destination ON destination.id = delivery.destination \
-         WHERE item.published >= ?1 AND item.published < ?2 \
-         ORDER BY item.published, item.id, delivery.id",
-    )?;
-    let mut rows = statement.query([from.as_micros(), to.as_micros()])?;
+    let (oldest, from, to, is_ended) = match scope {
+        AccountScope::Published { from, to } => (from.as_micros(), from, to, false),
+        AccountScope::Ended { from, to } => {
+            (from.as_micros().saturating_sub(ENDED_US), from, to, true)
+        }
+    };
+    let mut statement = connection.prepare_cached(&format!(
+        "{ACCOUNTS} WHERE item.published >= ?1 AND item.published < ?3 AND (NOT ?4 OR CASE \
+         WHEN delivery.id IS NULL THEN item.published >= ?2 \
+         ELSE delivery.handed >= ?2 AND delivery.handed < ?3 END) \
+         ORDER BY item.published, item.id, delivery.id"
+    ))?;
+    let mut rows = statement.query(params![oldest, from.as_micros(), to.as_micros(), is_ended])?;
     while let Some(row) = rows.next()? {
         visit(&account(row)?);
     }
     Ok(())
 }
+
+/// The products with their way and their deliveries.
+const ACCOUNTS: &str = "SELECT item.mission, item.product, item.form, item.stations, item.name, \
+    item.version, item.last, item.published, latency.contact, latency.last_bit, latency.block, \
+    destination.name, delivery.handed, delivery.accepted, delivery.state \
+    FROM item LEFT JOIN latency ON latency.item = item.id \
+    LEFT JOIN delivery ON delivery.item = item.id \
+    LEFT JOIN destination ON destination.id = delivery.destination";
+/// Ten days: more are looked at by a report alone.
+const ENDED_US: i64 = 10 * 86_400 * 1_000_000;
 
 fn account(row: &Row<'_>) -> rusqlite::Result<AccountRow> {
     let time = |at: usize| row.get::<_, Option<i64>>(at).map(|time| time.map(Utc::from_micros));

@@ -1,6 +1,6 @@
-//! The body of an answer: bytes, or the stream of looks.
+//! The body of an answer: bytes, or server-sent events.
 
-use crate::stream::LookStream;
+use crate::stream::SentStream;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use skyhaul_http_io::ClientProgress;
@@ -19,8 +19,8 @@ pub struct WebBody {
 pub enum WebContent {
     /// Bytes, once.
     Whole(Option<Bytes>),
-    /// Looks, until the connection ends.
-    Looks(LookStream),
+    /// Server-sent events, until the connection ends.
+    Sent(SentStream),
 }
 
 impl WebBody {
@@ -59,8 +59,8 @@ impl Body for WebBody {
             WebContent::Whole(bytes) => {
                 Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
             }
-            WebContent::Looks(looks) => {
-                looks.poll_event(context).map(|event| event.map(|event| Ok(Frame::data(event))))
+            WebContent::Sent(sent) => {
+                sent.poll_event(context).map(|event| event.map(|event| Ok(Frame::data(event))))
             }
         }
     }
@@ -68,7 +68,7 @@ impl Body for WebBody {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             WebContent::Whole(bytes) => bytes.is_none(),
-            WebContent::Looks(_) => false,
+            WebContent::Sent(_) => false,
         }
     }
 
@@ -77,7 +77,7 @@ impl Body for WebBody {
             WebContent::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            WebContent::Looks(_) => SizeHint::default(),
+            WebContent::Sent(_) => SizeHint::default(),
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::body::{Answering, WebBody, WebContent};
 use crate::desk::OrderGiver;
+use crate::events::{self, too_many};
 use crate::login;
 use crate::shared::WebShared;
-use crate::stream::LookStream;
+use crate::stream::SentStream;
 use crate::turns;
 use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
@@ -15,7 +16,7 @@ use skyhaul_http_io::{ClientProgress, ConnectionLimits, HttpConnection, read_hea
 use skyhaul_serve::{AnswerBody, ServeAnswer, ServeMethod, ServeRequest};
 use skyhaul_units::Duration;
 use skyhaul_web::access::{WebCredential, WebOrder, WebTls, check_address, check_post};
-use skyhaul_web::{WebReply, secured_answer, web_answer};
+use skyhaul_web::{EventsAsked, WebReply, history_query, secured_answer, stream_head, web_answer};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -76,6 +77,8 @@ struct Client {
 struct Answered {
     reply: WebReply,
     credential: WebCredential,
+    /// What a stream has; none: looks.
+    events: Option<EventsAsked>,
 }
 
 impl Client {
@@ -84,23 +87,24 @@ impl Client {
         let is_head = request.method() == Method::HEAD;
         let (head, body) = request.into_parts();
         let answered = self.answer(&head, body).await;
-        let Answered { reply, credential } = answered.unwrap_or_else(|refused| Answered {
+        let Answered { reply, credential, events } = answered.unwrap_or_else(|refused| Answered {
             reply: WebReply::Answer(secured_answer(refused)),
             credential: WebCredential::default(),
+            events: None,
         });
         self.keep_uses();
         match reply {
             WebReply::Stream(head) if !is_head => {
-                match LookStream::open(&self.shared, credential) {
-                    Some(looks) => {
+                let sent = match events {
+                    None => SentStream::looks(&self.shared, credential),
+                    Some(asked) => SentStream::events(&self.shared, credential, asked),
+                };
+                match sent {
+                    Some(sent) => {
                         self.shared.count(head.status);
-                        head_of(&head, WebBody::new(WebContent::Looks(looks), answering))
+                        head_of(&head, WebBody::new(WebContent::Sent(sent), answering))
                     }
-                    None => {
-                        let what = "too many watch this node; close a page, or try again";
-                        let full = ServeAnswer::problem(503, what).header("retry-after", "5");
-                        self.whole(secured_answer(full), answering, Shown::Whole)
-                    }
+                    None => self.whole(secured_answer(too_many()), answering, Shown::Whole),
                 }
             }
             WebReply::Stream(answer) | WebReply::Answer(answer) => {
@@ -120,6 +124,7 @@ impl Client {
         self.shared.check_host(&asked)?;
         check_address(&asked)?;
         let credential = WebCredential::of(&asked, &self.shared.cookie);
+        let mut events = None;
         let reply = match asked.method {
             ServeMethod::Post => {
                 check_post(&asked, &credential, self.tls)?;
@@ -130,10 +135,26 @@ impl Client {
                 self.shared.admit(&asked, &credential)?;
                 WebReply::Answer(secured_answer(turns::orders(&self.shared).await?))
             }
+            _ if asked.segments() == ["api", "v1", "history"] => {
+                self.shared.admit(&asked, &credential)?;
+                let query = history_query(&asked)?;
+                WebReply::Answer(secured_answer(turns::history(&self.shared, query).await?))
+            }
+            _ if asked.segments() == ["api", "v1", "events"] => {
+                self.shared.admit(&asked, &credential)?;
+                let asked = EventsAsked::read(&asked)?;
+                let answer = events::poll(&self.shared, asked, &self.progress).await?;
+                WebReply::Answer(secured_answer(answer))
+            }
+            _ if asked.segments() == ["api", "v1", "events", "stream"] => {
+                self.shared.admit(&asked, &credential)?;
+                events = Some(EventsAsked::of_stream(&asked, self.shared.desk.last_event())?);
+                WebReply::Stream(stream_head())
+            }
             // A body that nobody wants is dropped with its connection.
             _ => self.look(&asked, &credential)?,
         };
-        Ok(Answered { reply, credential })
+        Ok(Answered { reply, credential, events })
     }
 
     /// The answer to who asks for something.

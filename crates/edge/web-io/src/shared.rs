@@ -17,6 +17,9 @@ pub const STREAMS_MAX: u32 = 64;
 /// Orders that are carried out at a time.
 pub const ORDERS_AT_A_TIME: usize = 2;
 
+/// Readings of the history at a time.
+pub const READINGS_AT_A_TIME: usize = 2;
+
 /// What is shared, before it is.
 pub struct SharedParts {
     pub look: WebLook,
@@ -29,6 +32,14 @@ pub struct SharedParts {
 
 /// A look at the node, for threads.
 pub type WebLook = Arc<dyn WebSource + Send + Sync>;
+
+/// Who works for clients at a time; others wait.
+pub struct WebTurns {
+    /// Orders that are carried out.
+    pub orders: Arc<Semaphore>,
+    /// Readings of the history, and of events.
+    pub readings: Arc<Semaphore>,
+}
 
 /// What connections share.
 pub struct WebShared {
@@ -49,8 +60,7 @@ pub struct WebShared {
     pub logins: Arc<Semaphore>,
     /// Logins that are compared, or wait.
     pub logins_waiting: AtomicU32,
-    /// Orders that are carried out at a time.
-    pub orders: Arc<Semaphore>,
+    pub turns: WebTurns,
     tls: Mutex<Option<TlsAcceptor>>,
 }
 
@@ -77,7 +87,10 @@ impl WebShared {
             desk,
             logins: Arc::new(Semaphore::new(1)),
             logins_waiting: AtomicU32::new(0),
-            orders: Arc::new(Semaphore::new(ORDERS_AT_A_TIME)),
+            turns: WebTurns {
+                orders: Arc::new(Semaphore::new(ORDERS_AT_A_TIME)),
+                readings: Arc::new(Semaphore::new(READINGS_AT_A_TIME)),
+            },
             tls: Mutex::default(),
         }
     }
@@ -154,5 +167,23 @@ impl WebShared {
     pub fn count(&self, status: u16) {
         let counter = if status < 400 { &self.answered } else { &self.refused };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A place among the streams that may be open at a time.
+pub struct StreamPlace(Arc<WebShared>);
+
+impl StreamPlace {
+    /// Takes a place; none where there is none.
+    pub fn take(shared: &Arc<WebShared>) -> Option<Self> {
+        let more = |open: u32| (open < STREAMS_MAX).then_some(open + 1);
+        let taken = shared.streams.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.is_ok().then(|| Self(shared.clone()))
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }

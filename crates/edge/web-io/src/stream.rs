@@ -1,52 +1,49 @@
-//! The stream of looks: a server-sent event for each, as far as the client keeps up.
+//! Streams of server-sent events: a look for each, as far as the client keeps up; or the events of
+//! the node.
 
-use crate::shared::{STREAMS_MAX, WebLook, WebShared};
+use crate::events;
+use crate::shared::{StreamPlace, WebLook, WebShared};
 use bytes::Bytes;
+use skyhaul_web::EventsAsked;
 use skyhaul_web::access::WebCredential;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
-/// Events for one client.
-pub struct LookStream {
+/// Server-sent events for one client.
+pub struct SentStream {
     events: mpsc::Receiver<Bytes>,
     _place: StreamPlace,
 }
-
-/// A place among the streams that may be open at a time.
-struct StreamPlace(Arc<WebShared>);
 
 /// Events that wait for a client. What comes while there are so many is left out: each event is
 /// the whole look.
 const WAITING_MAX: usize = 2;
 
-impl LookStream {
-    /// A stream; none where there are too many. It ends when `credential` is good no more.
-    pub fn open(shared: &Arc<WebShared>, credential: WebCredential) -> Option<Self> {
+impl SentStream {
+    /// A stream of looks; none where there are too many. It ends when `credential` is good no more.
+    pub fn looks(shared: &Arc<WebShared>, credential: WebCredential) -> Option<Self> {
         let place = StreamPlace::take(shared)?;
         let (sender, events) = mpsc::channel(WAITING_MAX);
         tokio::spawn(send_on(shared.clone(), credential, sender));
         Some(Self { events, _place: place })
     }
 
+    /// A stream of events of the node; as above.
+    pub fn events(
+        shared: &Arc<WebShared>,
+        credential: WebCredential,
+        asked: EventsAsked,
+    ) -> Option<Self> {
+        let place = StreamPlace::take(shared)?;
+        let (sender, events) = mpsc::channel(WAITING_MAX);
+        tokio::spawn(events::send_on(shared.clone(), credential, asked, sender));
+        Some(Self { events, _place: place })
+    }
+
     /// The next event.
     pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.events.poll_recv(context)
-    }
-}
-
-impl StreamPlace {
-    fn take(shared: &Arc<WebShared>) -> Option<Self> {
-        let more = |open: u32| (open < STREAMS_MAX).then_some(open + 1);
-        let taken = shared.streams.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.is_ok().then(|| Self(shared.clone()))
-    }
-}
-
-impl Drop for StreamPlace {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

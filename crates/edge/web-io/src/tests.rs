@@ -1,15 +1,20 @@
 //! Clients over real sockets: pages, names of the host, tokens, logins, orders, streams, too many
 //! of them.
 
-use crate::{AccessNews, OrderGiver, STREAMS_MAX, WebDesk, WebFiles, WebServer, WebSetup};
+use crate::{
+    AccessNews, EventsFound, FoundEvent, NumberHole, OrderGiver, STREAMS_MAX, WebDesk, WebFiles,
+    WebServer, WebSetup,
+};
+use skyhaul_history::HistoryQuery;
 use skyhaul_net::Clock;
 use skyhaul_serve::{ServeAnswer, TokenHash};
 use skyhaul_units::{Duration, Utc};
 use skyhaul_web::access::{WebOrder, WebOwner, WebRole};
-use skyhaul_web::{MetricFamily, RowVisit, WebLack, WebList, WebSource};
+use skyhaul_web::{EventsAsked, EventsFrom, MetricFamily, RowVisit, WebLack, WebList, WebSource};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A look that says its number.
@@ -54,6 +59,8 @@ impl WebSource for Numbered {
 struct Noted {
     orders: Mutex<Vec<(WebOrder, OrderGiver)>>,
     news: Mutex<Vec<AccessNews>>,
+    /// The number of the last event; the first three are not kept.
+    last: AtomicU64,
 }
 
 impl WebDesk for Noted {
@@ -64,6 +71,31 @@ impl WebDesk for Noted {
 
     fn orders(&self) -> ServeAnswer {
         ServeAnswer::empty(204)
+    }
+
+    fn history(&self, query: Option<HistoryQuery>) -> ServeAnswer {
+        let series = query.map(|query| query.series);
+        ServeAnswer::json(200, &serde_json::json!({ "series": series }))
+    }
+
+    fn events(&self, asked: &EventsAsked) -> Result<EventsFound, ServeAnswer> {
+        let EventsFrom::Behind(since) = asked.from else { return Ok(EventsFound::default()) };
+        let last = self.last.load(Ordering::Relaxed);
+        let json = |number| format!("{{\"number\":{number}}}");
+        let found = (since + 1).max(4)..=last;
+        Ok(EventsFound {
+            holes: (since < 3 && last > 3)
+                .then_some(NumberHole { from: since + 1, to: 3 })
+                .into_iter()
+                .collect(),
+            rows: found.map(|number| FoundEvent { number, json: json(number) }).collect(),
+            next: Some(last.max(since)),
+            last,
+        })
+    }
+
+    fn last_event(&self) -> u64 {
+        self.last.load(Ordering::Relaxed)
     }
 
     fn note(&self, news: AccessNews) {
@@ -275,4 +307,65 @@ fn who_says_nothing_is_closed_after_five_seconds() {
     let mut text = String::new();
     send(&server, "GET / HTT").read_to_string(&mut text).unwrap();
     assert!(text.is_empty() || text.contains("408") || text.contains("400"), "{text}");
+}
+
+/// The body of the answer to a GET.
+fn body(server: &WebServer, path: &str) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let mut answer = String::new();
+    send(server, &head).read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn who_waits_for_events_gets_them_when_they_come_and_is_told_of_holes() {
+    let desk = Arc::<Noted>::default();
+    let server = start_for(&WebFiles::default(), desk.clone());
+    let none = body(&server, "/api/v1/events?since=5");
+    assert_eq!(none, "{\"rows\":[],\"holes\":[],\"next\":5,\"last\":0}");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| body(&server, "/api/v1/events?since=0&timeout=60"));
+        while server.counters().streams == 0 {
+            std::thread::yield_now();
+        }
+        desk.last.store(5, Ordering::Relaxed);
+        server.show(Numbered::look(2));
+        let found = waits.join().unwrap();
+        let hole = "\"holes\":[{\"from\":1,\"to\":3}]";
+        assert!(
+            found.contains("[{\"number\":4},{\"number\":5}]") && found.contains(hole),
+            "{found}"
+        );
+    });
+    assert_eq!(server.counters().streams, 0);
+    assert!(body(&server, "/api/v1/history?series=x").contains("\"series\":\"x\""));
+    assert!(body(&server, "/api/v1/history?sort=x").contains("`sort` is no parameter"));
+}
+
+#[test]
+fn a_stream_of_events_goes_on_where_the_client_was_and_says_what_lacks() {
+    let desk = Arc::<Noted>::default();
+    desk.last.store(5, Ordering::Relaxed);
+    let server = start_for(&WebFiles::default(), desk.clone());
+    let lines = |headers: &str| {
+        let head =
+            format!("GET /api/v1/events/stream HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
+        let lines = send(&server, &head).lines().map_while(Result::ok);
+        let wanted = ["id: ", "data: ", "event: "];
+        lines.filter(move |line| wanted.iter().any(|word| line.starts_with(word)))
+    };
+    let mut again = lines("last-event-id: 0\r\n");
+    let hole = ["event: hole", "id: 3", "data: {\"from\":1,\"to\":3}"];
+    let four = ["id: 4", "data: {\"number\":4}"];
+    for wanted in hole.iter().chain(&four) {
+        assert_eq!(again.next().as_deref(), Some(*wanted));
+    }
+    // Without a number it begins with what comes.
+    let mut fresh = lines("");
+    while server.counters().streams < 2 {
+        std::thread::yield_now();
+    }
+    desk.last.store(6, Ordering::Relaxed);
+    server.show(Numbered::look(2));
+    assert_eq!(fresh.next().as_deref(), Some("id: 6"));
 }

@@ -39,6 +39,9 @@ page_files! {
     "contacts.js" SCRIPT,
     "lists.js" SCRIPT,
     "measures.js" SCRIPT,
+    "history.js" SCRIPT,
+    "events.js" SCRIPT,
+    "latency.js" SCRIPT,
     "passes.js" SCRIPT,
 }
 

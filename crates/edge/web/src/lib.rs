@@ -15,16 +15,20 @@
 
 pub mod access;
 mod assets;
+mod events;
 mod exposition;
+mod history;
 mod listing;
 mod router;
 mod source;
 
 pub use assets::{PAGE_FILES, PageFile};
+pub use events::{EventsAsked, EventsFrom};
 pub use exposition::{ExpositionForm, MetricFamily, MetricKind, exposition};
+pub use history::history_query;
 pub use listing::ROWS_MAX;
 pub use router::{
-    ORDER_ROUTES, ROUTES, WebReply, needed_role, secured as secured_answer, web_answer,
+    ORDER_ROUTES, ROUTES, WebReply, needed_role, secured as secured_answer, stream_head, web_answer,
 };
 pub use source::{RowVisit, WebLack, WebList, WebSource};
 

@@ -18,7 +18,7 @@ pub enum WebReply {
 }
 
 /// Every path that is answered, beside the files of the page and those of [`ORDER_ROUTES`].
-pub const ROUTES: [&str; 10] = [
+pub const ROUTES: [&str; 13] = [
     "/livez",
     "/readyz",
     "/metrics",
@@ -27,6 +27,9 @@ pub const ROUTES: [&str; 10] = [
     "/api/v1/stream",
     "/api/v1/session",
     "/api/v1/audit",
+    "/api/v1/history",
+    "/api/v1/events",
+    "/api/v1/events/stream",
     "/api/v1/{list}",
     "/api/v1/{list}/{name}",
 ];
@@ -67,11 +70,7 @@ pub fn web_answer(request: &ServeRequest, source: &dyn WebSource) -> WebReply {
         ["readyz"] => ready(source),
         ["metrics"] => metrics(request, source),
         ["openapi.yaml"] => text("application/yaml", OPENAPI.to_owned()),
-        ["api", "v1", "stream"] => {
-            let head = ServeAnswer::empty(200).header("content-type", "text/event-stream");
-            let head = head.header("x-accel-buffering", "no");
-            return WebReply::Stream(secured(head.header("cache-control", "no-store")));
-        }
+        ["api", "v1", "stream"] => return WebReply::Stream(stream_head()),
         ["api", "v1", "session", _]
         | ["api", "v1", "alarms", _, "ack"]
         | ["api", "v1", "deliveries", _, _] => {
@@ -88,6 +87,13 @@ pub fn web_answer(request: &ServeRequest, source: &dyn WebSource) -> WebReply {
         ref path => file(path, request).unwrap_or_else(nothing),
     };
     WebReply::Answer(secured(answer))
+}
+
+/// The head of an answer whose body are server-sent events.
+pub fn stream_head() -> ServeAnswer {
+    let head = ServeAnswer::empty(200).header("content-type", "text/event-stream");
+    let head = head.header("x-accel-buffering", "no");
+    secured(head.header("cache-control", "no-store"))
 }
 
 fn listed(name: &str, answer: impl FnOnce(WebList) -> ServeAnswer) -> Option<ServeAnswer> {

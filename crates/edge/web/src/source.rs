@@ -66,13 +66,11 @@ pub enum WebList {
     Alarms,
     /// Times of frames in each stage.
     Latency,
-    /// Rates and depths of the last ten minutes, oldest first.
-    History,
 }
 
 impl WebList {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 11] = [
         Self::Stations,
         Self::Channels,
         Self::Contacts,
@@ -84,7 +82,6 @@ impl WebList {
         Self::Deliveries,
         Self::Alarms,
         Self::Latency,
-        Self::History,
     ];
 
     /// The last segment of its path.
@@ -101,7 +98,6 @@ impl WebList {
             Self::Deliveries => "deliveries",
             Self::Alarms => "alarms",
             Self::Latency => "latency",
-            Self::History => "history",
         }
     }
 
@@ -120,7 +116,7 @@ impl WebList {
             Self::Deliveries => &["destination", "subscription", "state", "product"],
             Self::Paths => &["node", "state"],
             Self::Queues => &["kind", "state"],
-            Self::Stations | Self::Channels | Self::Alarms | Self::Latency | Self::History => &[],
+            Self::Stations | Self::Channels | Self::Alarms | Self::Latency => &[],
         }
     }
 }

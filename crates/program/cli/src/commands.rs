@@ -19,6 +19,7 @@ mod files;
 mod forward;
 mod gaps;
 mod generate;
+mod history;
 mod ip;
 mod key;
 mod keygen;
@@ -101,6 +102,8 @@ pub enum Command {
     Files(files::FilesCommand),
     /// Shows what happened at a running node, and follows it.
     Events(events::EventsCommand),
+    /// Shows the figures of a running node over time: rates, queues, latency.
+    History(history::HistoryCommand),
     /// Carries applications' TCP and UDP over one session.
     ///
     /// Applications connect to local ports, to a SOCKS proxy, or through a router's rules.
@@ -233,6 +236,7 @@ pub fn run(command: Command, program: clap::Command, out: &mut dyn Write) -> Res
         Command::Demo(command) => demo::run(&command, out),
         Command::Destination(command) => destination::run(&command, out),
         Command::Events(command) => events::run(&command, out),
+        Command::History(command) => history::run(&command, out),
         Command::Files(command) => files::run(&command, out),
         Command::Forward(command) => forward::run(&command, out),
         Command::Gaps(command) => gaps::run(&command, out),

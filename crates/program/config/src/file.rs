@@ -10,6 +10,7 @@ use crate::expedited::ExpeditedEntry;
 use crate::feeds::ChannelInput;
 use crate::folders::FolderEntry;
 use crate::forwards::{FarNodes, ForwardEntry};
+use crate::history::HistoryEntry;
 use crate::mirrors::{FilesEntry, MirrorEntry};
 use crate::node::Node;
 use crate::notices::{ExecEntry, MailEntry, NoticesConfig, WebhookEntry};
@@ -93,6 +94,7 @@ pub(super) struct NodeFile {
     live: Vec<Live>,
     serve: Option<ServeEntry>,
     web: Option<WebEntry>,
+    history: Option<HistoryEntry>,
     #[serde(default)]
     webhook: Vec<WebhookEntry>,
     #[serde(default)]
@@ -143,6 +145,7 @@ pub(super) const TABLES: &[ConfigTable] = &[
     Live::TABLE,
     ServeEntry::TABLE,
     WebEntry::TABLE,
+    HistoryEntry::TABLE,
     WebhookEntry::TABLE,
     ExecEntry::TABLE,
     MailEntry::TABLE,
@@ -213,6 +216,7 @@ impl NodeFile {
             web.resolve(base);
             web.check_access(config, serve.as_ref())?;
         }
+        let history = self.history.take().or_else(|| web.as_ref().map(|_| left_out()));
         let mut notices = NoticesConfig {
             webhooks: core::mem::take(&mut self.webhook),
             commands: core::mem::take(&mut self.exec),
@@ -240,8 +244,18 @@ impl NodeFile {
         let station = (!far.is_empty()).then(|| self.station(far, sent));
         let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
-        let mut config_of =
-            NodeConfig { node, station, centre, blocks, serve, web, status, notices, plans };
+        let mut config_of = NodeConfig {
+            node,
+            station,
+            centre,
+            blocks,
+            serve,
+            web,
+            history,
+            status,
+            notices,
+            plans,
+        };
         if let Some(station) = &mut config_of.station {
             station.check(config)?;
             station.resolve(base);

@@ -39,6 +39,7 @@ mod feeds;
 mod file;
 mod folders;
 mod forwards;
+mod history;
 mod input;
 mod mirrors;
 mod name;
@@ -83,6 +84,7 @@ pub use expedited::{Apids, ExpeditedEntry};
 pub use feeds::{ChannelInput, ChannelInputs, ResolvedInput};
 pub use folders::{AfterHandover, FolderEntry, FolderUse};
 pub use forwards::{AsFlag, ForwardEntry, ForwardRules, each_is_one};
+pub use history::HistoryEntry;
 pub use input::{Input, InputFormat, SoftForm};
 pub use mirrors::{FarFolder, FilesEntry, MirrorEntry, Patterns};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
@@ -131,6 +133,8 @@ pub struct NodeConfig {
     pub serve: Option<ServeEntry>,
     /// How the node is shown; none without a `[web]`.
     pub web: Option<WebEntry>,
+    /// How long its figures are kept; none without a `[history]` or `[web]`.
+    pub history: Option<HistoryEntry>,
     /// Who of this host may ask the node and give it orders.
     pub status: StatusEntry,
     /// Who is told of events outside this machine.

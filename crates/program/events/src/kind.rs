@@ -112,6 +112,11 @@ kinds! {
         "Events came faster than the disk took them, or the disk refused them. The \
          numbers that lack are a hole.",
         "Look at the disk of the state folder.";
+    HistoryStopped "history-stopped" Minor LASTING
+        "is not kept",
+        "The history of the node's figures cannot be written. What comes meanwhile is \
+         missing in it; nothing else is.",
+        "Free space on the disk of the state folder, or do what the sentence says.";
     NoticeFailed "notice-failed" Major LASTING
         "cannot be reached",
         "A webhook, a command or a mail of an event failed. It is tried again.",

@@ -50,6 +50,7 @@ use crate::status::{PathHint, StatusReply, StatusRequest};
 use admission::{AdmittedStation, PeerHint};
 use assembly::{AgainThread, Assembler, AssemblyJournal};
 use board::CentreBoard;
+pub(crate) use board::{FrameStage, RecentTimes};
 pub(crate) use delivery::FILE as CATALOGUE_FILE;
 use delivery::{DeliveryLedger, DeliveryThreads, LedgerSetup};
 use downlink::{Downlink, Lines};

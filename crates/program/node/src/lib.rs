@@ -11,6 +11,7 @@ pub mod fault;
 mod file_doors;
 mod forecasts;
 mod guests;
+mod history;
 mod host_users;
 mod incoming;
 mod journal;
@@ -34,6 +35,7 @@ mod watched_file;
 mod web;
 
 pub use blocks::unknown_users;
+pub use history::latency_budget;
 pub use keys::{KEYS_FILE, check_record, known_keys};
 pub use services::{is_exposed, private_key};
 pub use web::WEB_TOKEN_USES;

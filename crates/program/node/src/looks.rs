@@ -1,9 +1,11 @@
 //! Looks at the node: one thread copies what all others show, once a second, and everybody who
 //! asks reads its newest copy. However many ask, the data threads are asked as often.
 
-mod history;
+mod rates;
 mod taker;
 
+#[cfg(test)]
+pub(crate) use rates::NodeRates;
 pub(crate) use taker::{LookTaker, NodeLook};
 
 use crate::fault::Fault;

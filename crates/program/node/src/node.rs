@@ -2,6 +2,7 @@
 //! status socket.
 
 mod parts;
+mod starting;
 mod upgrading;
 
 use crate::adopted::Adopted;
@@ -11,10 +12,11 @@ use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{Centre, NodeKind};
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
-use crate::journal::{EventLog, EventNote, EventSink};
+use crate::history::HistoryService;
+use crate::journal::{EventLog, EventNote};
 use crate::keys::{ListedKeys, NodeKeys};
-use crate::looks::{HeartBeat, LookTaker, Looks};
-use crate::notices::{self, NoticePlace, Notices, PreparedNotice};
+use crate::looks::Looks;
+use crate::notices::{self, Notices};
 use crate::passes::PassWatch;
 use crate::serve::{ServeService, ServedNode};
 use crate::services;
@@ -32,6 +34,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use parts::Parts;
+use starting::{
+    ShownBy, Watches, alarms_of, block_lines, look, open_disk, start_history, start_parts,
+    start_serve, tell_start,
+};
 use upgrading::Upgrading;
 pub use upgrading::check;
 
@@ -166,6 +172,7 @@ struct Node {
     serve: Option<Arc<ServeService>>,
     web: Option<Arc<WebService>>,
     looks: Arc<Looks>,
+    history: Option<HistoryService>,
     server: StatusServer,
     audit: Arc<AuditLog>,
     keys: Arc<NodeKeys>,
@@ -210,10 +217,10 @@ impl Node {
             Some(alarms) => Watches::start(config, tellers, alarms, &events)?,
             None => Watches::default(),
         };
+        let history = start_history(config, centre.as_ref(), alarms.clone(), clock)?;
         let lines = block_lines(station.as_ref(), centre.as_ref(), alarms);
-        let blocks = config.blocks.as_ref();
-        let blocks = blocks.map(|entry| BlockService::start(entry, lines, clock)).transpose()?;
-        let blocks = blocks.map(Arc::new);
+        let start = |entry| BlockService::start(entry, lines, clock);
+        let blocks = config.blocks.as_ref().map(start).transpose()?.map(Arc::new);
         let serve = start_serve(config, station.as_ref(), centre.as_ref(), clock)?;
         let parts = Arc::new(Parts {
             blocks: blocks.clone(),
@@ -225,15 +232,17 @@ impl Node {
             keys: keys.clone(),
             passes: passes.clone(),
             upgrade: start.desk.clone(),
+            history: history.as_ref().map(|history| history.desk().clone()),
         });
         let access = SocketAccess::of(&config.status)?;
         let orders = Arc::new(WebOrders::new(parts.clone(), disk));
-        let (looks, web) = look(config.web.as_ref(), parts.clone(), &orders, clock)?;
+        let keep = history.as_ref().map(HistoryService::taker);
+        let shown = ShownBy { web: config.web.as_ref(), orders: &orders, keep };
+        let (looks, web) = look(shown, parts.clone(), clock)?;
         orders.look_again(&looks);
         let server = parts::answer(&config.node, access, looks.clone(), parts)?;
         let name = config.node.name.as_str();
         events.tell(EventKind::NodeReady, name, format!("node {name} is ready"));
-        let notices = config.notices.clone();
         Ok(Self {
             file: start.file.clone(),
             read: config.clone(),
@@ -243,12 +252,13 @@ impl Node {
             serve,
             web,
             looks,
+            history,
             server,
             audit,
             keys,
             passes,
             tellers,
-            notices,
+            notices: config.notices.clone(),
             log,
         })
     }
@@ -381,10 +391,13 @@ impl Node {
             blocks: entry,
             serve,
             web,
+            history,
             status,
             notices,
             plans,
         } = new;
+        let kept = self.history.as_ref().map(HistoryService::entry);
+        all.waits.extend(crate::history::waiting(kept, history.as_ref()));
         all.waits.extend(notices::waiting(&self.notices, &notices));
         // All parts are asked before one of them changes.
         crate::blocks::check(entry.as_ref())?;
@@ -468,6 +481,7 @@ impl Node {
         // The block service ends with its last user, before the sessions that it uses.
         drop(self.server);
         drop(self.looks);
+        drop(self.history);
         drop(self.web);
         drop(self.serve);
         drop(self.blocks);
@@ -483,138 +497,6 @@ impl Node {
         drop(self.tellers);
         drop(self.log);
         ended
-    }
-}
-
-fn tell_start(config: &NodeConfig, events: &EventSink) {
-    let name = config.node.name.as_str();
-    let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
-    let sentence = format!("node {name} starts, version {version}, process {pid}");
-    events.tell(EventKind::NodeStarted, name, sentence);
-}
-
-/// Makes the state folder, and takes it for this process.
-fn open_disk(state: &Path) -> Result<Arc<dyn Disk>, Fault> {
-    services::make_state_folder(state)?;
-    let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
-    Ok(Arc::new(disk))
-}
-
-/// The alarms of the node: those of what it sends, if it sends.
-fn alarms_of(station: Option<&Station>, centre: Option<&Centre>) -> Option<Arc<Alarms>> {
-    let sending = station.map(|part| Arc::clone(&part.shared().alarms));
-    sending.or_else(|| centre.map(|part| Arc::clone(&part.shared().alarms)))
-}
-
-/// What follows the alarms and contacts of a node.
-#[derive(Default)]
-struct Watches {
-    tellers: Option<Notices>,
-    passes: Option<Arc<PassWatch>>,
-}
-
-impl Watches {
-    fn start(
-        config: &NodeConfig,
-        tellers: Vec<PreparedNotice>,
-        alarms: &Arc<Alarms>,
-        events: &EventSink,
-    ) -> Result<Self, Fault> {
-        let place = NoticePlace { events: events.clone(), alarms: alarms.clone() };
-        let tellers = Some(Notices::start(tellers, &place)?);
-        let passes = PassWatch::start(&config.plans, alarms.clone())?;
-        Ok(Self { tellers, passes: Some(Arc::new(passes)) })
-    }
-}
-
-/// Begins to look at the node, and shows it where it has a page.
-fn look(
-    entry: Option<&WebEntry>,
-    parts: Arc<Parts>,
-    orders: &Arc<WebOrders>,
-    clock: Clock,
-) -> Result<(Arc<Looks>, Option<Arc<WebService>>), Fault> {
-    let gaps = parts.centre.clone().filter(|_| entry.is_some());
-    let page = Arc::new(OnceLock::<Arc<WebService>>::new());
-    let counted = page.clone();
-    let status = move || {
-        let web = counted.get().map(|web| web.status());
-        NodeStatus { web, ..parts.status() }
-    };
-    let mut taker = LookTaker::new(clock, Box::new(status), gaps);
-    let first = Arc::new(taker.take_regular());
-    let beat = Arc::new(HeartBeat::new(clock));
-    let start = |entry| WebService::start(entry, first.clone(), &beat, orders);
-    let web = entry.map(start).transpose()?;
-    let web = web.map(|web| page.get_or_init(|| Arc::new(web)).clone());
-    let shown = web.clone();
-    let looks = Looks::start(taker, first, beat, move |look| {
-        if let Some(web) = &shown {
-            web.show(look);
-        }
-    })?;
-    Ok((Arc::new(looks), web))
-}
-
-/// Starts what receives, then what sends.
-fn start_parts(
-    config: &NodeConfig,
-    options: Options,
-    place: &NodePlace,
-) -> Result<(Option<Station>, Option<Centre>), Fault> {
-    let centre = config.centre.as_deref();
-    let kind = match config.station {
-        Some(_) => NodeKind::Relay,
-        None => NodeKind::Final,
-    };
-    let start = |config| Centre::start(config, kind, place.clone());
-    let centre = centre.map(start).transpose()?;
-    let upstream = centre.as_ref().map(Centre::shared).cloned();
-    let start = |written: &StationConfig| {
-        let mut config = written.clone();
-        for channel in &mut config.channel {
-            channel.keep_check_symbols |= options.check_symbols == KeptSymbols::All;
-        }
-        Station::start(&config, written.clone(), upstream.clone(), place.clone())
-    };
-    let station = config.station.as_deref().map(start).transpose()?;
-    Ok((station, centre))
-}
-
-/// Starts the server of products, where there is one.
-fn start_serve(
-    config: &NodeConfig,
-    station: Option<&Station>,
-    centre: Option<&Centre>,
-    clock: Clock,
-) -> Result<Option<Arc<ServeService>>, Fault> {
-    let served = match (centre, station) {
-        (Some(centre), _) => Some(ServedNode::Centre(centre)),
-        (None, station) => station.map(ServedNode::Station),
-    };
-    let serve = config.serve.as_ref().zip(served);
-    let start = |(entry, served)| ServeService::start(entry, served, &config.node, clock);
-    Ok(serve.map(start).transpose()?.map(Arc::new))
-}
-
-/// What the block service is given of the node's parts.
-fn block_lines<'a>(
-    station: Option<&'a Station>,
-    centre: Option<&'a Centre>,
-    alarms: Option<Arc<Alarms>>,
-) -> BlockLines<'a> {
-    BlockLines {
-        station: station.map(|part| PartLine {
-            service: part.blocks(),
-            config: part.config(),
-            shared: Arc::clone(part.shared()),
-        }),
-        centre: centre.map(|part| PartLine {
-            service: part.blocks(),
-            config: part.config(),
-            shared: Arc::clone(part.shared()),
-        }),
-        alarms,
     }
 }
 

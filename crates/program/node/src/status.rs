@@ -34,6 +34,7 @@ pub use archive::{
     ArchiveEviction, ArchiveItem, ArchivePage, ArchiveRequest, DueItem, DueObstacle,
 };
 pub use blocks::{BlocksStatus, ProgramShown};
+pub(crate) use delivery::count_deliveries;
 pub use delivery::{
     BackfillAction, BackfillPage, BackfillRequest, BackfillShare, CataloguePage, DeliveryAction,
     DeliveryEvent, DeliveryFilter, DeliveryPage, DeliveryReport, DeliveryStatus, DestinationTrial,
@@ -47,6 +48,7 @@ pub use inputs::{InputFrames, InputStatus};
 pub use keys::{KeyReport, NextKeyStatus, PeerKeyStatus, RevokedKeyStatus, RotationStage};
 pub(crate) use knowledge::seconds;
 pub use knowledge::{FeedStatus, HintOrigin, HintSays, HintStatus, PathOutlook, PlanStatus};
+pub(crate) use model::segment;
 pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,
     ContactForecast, ContactIntegrity, ContactReceived, DestinationStatus, FrameReception,
@@ -68,8 +70,8 @@ pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
     StatusServer, ask, ask_again, ask_alarms, ask_archive, ask_backfill, ask_deliveries,
-    ask_delivery, ask_events, ask_gaps, ask_items, ask_keys, ask_outlets, ask_reprocess, order,
-    order_upgrade, try_outlet,
+    ask_delivery, ask_events, ask_gaps, ask_history, ask_history_list, ask_items, ask_keys,
+    ask_outlets, ask_reprocess, order, order_upgrade, try_outlet,
 };
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};

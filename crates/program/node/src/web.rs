@@ -2,6 +2,7 @@
 
 mod alarms;
 mod contacts;
+mod events;
 mod figures;
 mod look;
 mod orders;

@@ -5,6 +5,7 @@ use super::*;
 use crate::archive::{CandidatePlace, HoldOrder, ItemRemoval, RetentionScope};
 use crate::deliveries::DeliveryQuery;
 use crate::search::{ItemQuery, PageToken};
+use crate::times::AccountScope;
 use proptest::prelude::*;
 use skyhaul_catalogue::{
     AccountRow, BlockTimes, ConsumerTimes, Filter, ItemFile, ItemForm, ItemState, RetentionLeaves,
@@ -264,7 +265,8 @@ fn block(second: u64) -> BlockTimes {
 
 fn accounts(reader: &CatalogueReader) -> Vec<AccountRow> {
     let mut rows = Vec::new();
-    reader.accounts(at(0), at(100_000), |row| rows.push(row.clone())).unwrap();
+    let all = AccountScope::Published { from: at(0), to: at(100_000) };
+    reader.accounts(all, |row| rows.push(row.clone())).unwrap();
     rows
 }
 
@@ -359,7 +361,8 @@ fn a_file_of_the_first_version_is_taken_over_with_the_times_that_its_events_have
         )
         .unwrap();
     let early = CatalogueReader::open(&path).unwrap();
-    let error = early.accounts(at(0), at(1), |_| {}).unwrap_err().to_string();
+    let scope = AccountScope::Published { from: at(0), to: at(1) };
+    let error = early.accounts(scope, |_| {}).unwrap_err().to_string();
     assert!(error.contains("has version 1, this program reads 5; start the node once"), "{error}");
     drop((former, early));
     // Regression: a start that was killed in the middle left a copy, and no further one succeeded.
@@ -367,7 +370,8 @@ fn a_file_of_the_first_version_is_taken_over_with_the_times_that_its_events_have
     let catalogue = Catalogue::open(&path).unwrap();
     let mut rows = Vec::new();
     let all = (Utc::from_micros(0), Utc::from_micros(i64::MAX));
-    catalogue.reader().unwrap().accounts(all.0, all.1, |row| rows.push(row.clone())).unwrap();
+    let scope = AccountScope::Published { from: all.0, to: all.1 };
+    catalogue.reader().unwrap().accounts(scope, |row| rows.push(row.clone())).unwrap();
     let consumer = rows[0].consumer.as_ref().unwrap();
     let wanted = [8_000_000, 9_000_000].map(|micros| Some(Utc::from_micros(micros)));
     assert_eq!([consumer.handed, consumer.accepted], wanted);

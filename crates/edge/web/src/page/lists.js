@@ -2,25 +2,44 @@
 // Queues, products, deliveries, gaps, alarms.
 
 import { gapTable } from './contacts.js';
-import { live } from './live.js';
+import { RANGES, over, ranges } from './history.js';
 import { alarmTable } from './now.js';
-import { lines } from './plot.js';
+import { timed } from './plot.js';
 import { mayOrder, session } from './session.js';
 import {
   because, bytes, card, count, facts, h, link, span, state, table, time, verdict,
 } from './show.js';
 
+/** The range of the queues. */
+const queued = { range: RANGES[0] };
+
 export const queues = {
   lists: () => [['queues', { limit: '1000' }]],
-  draw: (look, [page]) => [
+  draw: (look, [page], _, again) => [
     h('section', { 'data-key': 'list' }, h('h2', {}, 'What waits'), queueTable(page.rows)),
-    look.node.sends
-      ? h('section', { 'data-key': 'plot' }, h('h2', {}, 'Bytes in the spool'),
-        lines('Bytes in the spool', live.history,
-          [{ name: 'wait in the spool', of: (row) => row.waiting_bytes }], bytes))
-      : null,
+    ranges(RANGES, queued, again),
+    depths(look, page.rows).map(([title, series]) =>
+      h('section', { 'data-key': `plot-${title}` }, h('h2', {}, title),
+        timed(title, queued.range, series, bytes))),
   ],
 };
+
+/** What is drawn of the queues over time: titles, and the series of each. */
+function depths(look, rows) {
+  const of = (series) => over(series, queued.range);
+  const destinations = rows.filter((row) => row.kind === 'destination').slice(0, 3);
+  return [
+    look.node.sends && ['Bytes in the spool', [
+      { name: 'wait', rows: of('spool/all/waiting_bytes') },
+      { name: 'on disk', rows: of('spool/all/disk_bytes') },
+    ]],
+    destinations.length > 1 && ['Bytes that wait for each destination', destinations.map((row) =>
+      ({ name: row.name, rows: of(`destination/${row.name}/waiting_bytes`) }))],
+    look.node.receives && ['Bytes in the store', [
+      { name: 'on disk', rows: of('store/all/disk_bytes') },
+    ]],
+  ].filter(Boolean);
+}
 
 function queueTable(rows) {
   const columns = [

@@ -5,25 +5,35 @@ import { loadSession, maySee } from './session.js';
 import { h, time } from './show.js';
 
 /** The newest look. */
-export const live = { look: null, came: 0, isStale: false, history: [] };
+export const live = { look: null, came: 0, isStale: false, rates: [] };
 
 /** Without a look for so long the page is stale. */
 const STALE = 4000;
-/** Rows of history that are kept: ten minutes. */
-const HISTORY = 600;
+/** Seconds whose rates are kept: ten minutes. */
+const SECONDS = 600;
+/** The rates of a look, and the series that the node keeps of each. */
+const RATES = {
+  captured_bps: 'node/all/captured_bps',
+  sent_bps: 'node/all/sent_bps',
+  received_bps: 'node/all/received_bps',
+  waiting_bytes: 'spool/all/waiting_bytes',
+};
 /** After a refusal the stream is asked for again. */
 const AGAIN = 3000;
 
 /** Follows the node; `changed` is called after each look, and when the page gets stale. */
 export function follow(changed) {
   connect(changed);
-  loadHistory();
+  loadRates();
   setInterval(() => {
     const isStale = Date.now() - live.came > STALE;
     if (isStale !== live.isStale) {
       live.isStale = isStale;
       sayStale();
-      if (!isStale) loadHistory();
+      if (!isStale) {
+        live.rates = [];
+        loadRates();
+      }
     }
   }, 500);
 }
@@ -48,15 +58,26 @@ async function again(changed) {
 function take(look) {
   live.look = look;
   live.came = Date.now();
-  const row = look.history;
-  const last = live.history.at(-1);
-  if (row && (!last || row.at > last.at)) live.history.push(row);
-  if (live.history.length > HISTORY) live.history.splice(0, live.history.length - HISTORY);
+  const row = { at: look.at, ...look.rates };
+  const last = live.rates.at(-1);
+  if (!last || row.at > last.at) live.rates.push(row);
+  if (live.rates.length > SECONDS) live.rates.splice(0, live.rates.length - SECONDS);
 }
 
-async function loadHistory() {
-  const answer = await ask('history', { limit: '1000' });
-  if (answer.rows) live.history = answer.rows;
+/** Loads the rates of the seconds before the page was there. */
+async function loadRates() {
+  const names = Object.keys(RATES);
+  const wanted = names.map((name) => ask('history',
+    { series: RATES[name], last: '10 min', step: '1 s' }));
+  const answers = await Promise.all(wanted);
+  const seconds = new Map();
+  answers.forEach(({ rows = [] }, nth) => rows.forEach(({ at, mean }) => {
+    seconds.set(at, { ...seconds.get(at), at, [names[nth]]: mean });
+  }));
+  const first = live.rates.length > 0 ? live.rates[0].at : '~';
+  const before = [...seconds.values()].filter(({ at }) => at < first);
+  before.sort((one, other) => (one.at < other.at ? -1 : 1));
+  live.rates = [...before, ...live.rates].slice(-SECONDS);
 }
 
 function sayStale() {

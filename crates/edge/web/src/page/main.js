@@ -8,8 +8,10 @@ import {
 import { h, morph, span, time } from './show.js';
 import { now } from './now.js';
 import { contact, contacts } from './contacts.js';
+import { events } from './events.js';
 import { alarms, deliveries, gaps, products, queues } from './lists.js';
-import { latency, lines } from './measures.js';
+import { latency } from './latency.js';
+import { lines } from './measures.js';
 import { passes } from './passes.js';
 
 // A screen says what it asks for (`lists`), and draws the answers.
@@ -23,6 +25,7 @@ const SCREENS = [
   { name: 'deliveries', title: 'Deliveries', ...deliveries },
   { name: 'gaps', title: 'Gaps', ...gaps },
   { name: 'alarms', title: 'Alarms', ...alarms },
+  { name: 'events', title: 'Events', ...events },
   { name: 'latency', title: 'Latency', ...latency },
   { name: 'orders', title: 'Orders', role: 'admin', ...orders },
 ];

@@ -1,29 +1,59 @@
 // @ts-check
-// Lines and latency.
+// Lines: the paths of all sessions.
 
-import { live } from './live.js';
-import { series } from './now.js';
-import { lines as plot, stages } from './plot.js';
+import { RANGES, over, ranges } from './history.js';
+import { ratesOver } from './now.js';
+import { timed } from './plot.js';
 import {
   because, bytes, count, h, percent, rate, seconds, span, state, table, time,
 } from './show.js';
 
 /** Bytes that each path had sent, and when: for its rate. */
 const sent = new Map();
+/** The range that is drawn, and the paths of which somebody wants to see it. */
+const chosen = { range: RANGES[0] };
+const opened = new Set();
+/** Paths of one node that can be drawn over time. */
+const DRAWN_MAX = 16;
 
 export const lines = {
   lists: () => [['paths', { limit: '1000' }]],
-  draw: (look, [page]) => {
+  draw: (look, [page], _, again) => {
     const nodes = [...new Set(page.rows.map((row) => row.node))];
     return [
+      ranges(RANGES, chosen, again),
       h('section', { 'data-key': 'plot' }, h('h2', {}, 'Rates of all lines'),
-        plot('Rates', live.history, series(look), rate)),
+        timed('Rates', chosen.range, ratesOver(look, chosen.range), rate)),
       nodes.length === 0 ? h('p', { class: 'none' }, 'No line has a path.') : null,
       nodes.map((node) => h('section', { 'data-key': `node-${node}` }, h('h2', {}, node),
-        paths(page, node))),
+        paths(page, node), page.rows.filter((row) => row.node === node).slice(0, DRAWN_MAX)
+          .map((row) => overTime(row, again)))),
     ];
   },
 };
+
+/** The rate, round trip and loss of a path over the range, on one axis of time. */
+function overTime(row, again) {
+  const name = row.name || row.local;
+  const of = (figure) => over(`path/${row.id}/${figure}`, chosen.range);
+  const both = (figure) => [
+    { name: 'mean', rows: of(figure) }, { name: 'greatest', rows: of(figure), of: 'max' },
+  ];
+  const content = () => [
+    h('h3', {}, 'Rate'),
+    timed(`Rate of ${name}`, chosen.range, [{ name: 'sent', rows: of('sent_bps') }], rate),
+    h('h3', {}, 'Round trip'), timed(`Round trip of ${name}`, chosen.range, both('rtt_s'), span),
+    h('h3', {}, 'Loss'), timed(`Loss of ${name}`, chosen.range, both('loss'), percent),
+  ];
+  const toggle = (event) => {
+    if (event.target.open === opened.has(row.id)) return;
+    if (event.target.open) opened.add(row.id);
+    else opened.delete(row.id);
+    again();
+  };
+  return h('details', { 'data-key': `path-${row.id}`, ontoggle: toggle },
+    h('summary', {}, `${name} (${row.over}) over time`), opened.has(row.id) ? content() : null);
+}
 
 function paths(page, node) {
   const columns = [
@@ -67,19 +97,3 @@ function outlook(row) {
   const stale = row.feed && row.feed.stale ? state('feed is stale', 'warning') : null;
   return [hints, stale];
 }
-
-export const latency = {
-  lists: () => [['latency', {}]],
-  draw: (look, [page]) => h('section', {}, h('h2', {}, 'Where the time goes'),
-    h('p', { class: 'faint' }, 'Each bar is from the median to 99 of 100 frames, since the node ',
-      'started. The stages of the line are as good as the clocks of the two nodes agree.'),
-    page.rows.length > 0 ? stages(page.rows) : null,
-    table('Frames by stage', [
-      ['Stage', 'plain', (row) => row.stage],
-      ['Frames', 'number', (row) => count(row.frames)],
-      ['Shortest', 'number', (row) => span(row.min_s)],
-      ['Median', 'number', (row) => span(row.p50_s)],
-      ['99 of 100', 'number', (row) => span(row.p99_s)],
-      ['Longest', 'number', (row) => span(row.max_s)],
-    ], page.rows, 'No frame was measured: a node that receives measures them.')),
-};

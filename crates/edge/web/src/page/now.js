@@ -1,9 +1,10 @@
 // @ts-check
 // Now: whether everything is on its way, and will be there in time.
 
+import { RANGES, over } from './history.js';
 import { live } from './live.js';
 import { passName, passState, when } from './passes.js';
-import { lines } from './plot.js';
+import { timed } from './plot.js';
 import { acknowledgeButton, mayOrder } from './session.js';
 import {
   bar, because, bytes, card, count, facts, h, link, percent, rate, seconds, span, state, table,
@@ -21,16 +22,28 @@ export function now(look) {
       look.node.sends ? card('Lines', destinations(look)) : null,
       look.node.receives ? card('Connected nodes', stations(look)) : null,
       card('What waits', waits(look)),
-      wide('The last ten minutes', lines('Rates', live.history, series(look), rate))),
+      wide('The last ten minutes', timed('Rates', TEN, rates(look), rate))),
   ];
 }
 
-/** What of the history concerns a node. */
-export function series(look) {
+const TEN = RANGES[0];
+
+/** The rates of a node in the last ten minutes. */
+function rates(look) {
+  return ratesBy(look, (name) => live.rates.filter((row) => row[name] !== undefined)
+    .map((row) => ({ at: row.at, mean: row[name] })));
+}
+
+/** The rates of a node in a range. */
+export function ratesOver(look, range) {
+  return range === TEN ? rates(look) : ratesBy(look, (name) => over(`node/all/${name}`, range));
+}
+
+function ratesBy(look, rows) {
   return [
-    look.node.sends && { name: 'captured', of: (row) => row.captured_bps },
-    look.node.sends && { name: 'sent', of: (row) => row.sent_bps },
-    look.node.receives && { name: 'received', of: (row) => row.received_bps },
+    look.node.sends && { name: 'captured', rows: rows('captured_bps') },
+    look.node.sends && { name: 'sent', rows: rows('sent_bps') },
+    look.node.receives && { name: 'received', rows: rows('received_bps') },
   ].filter(Boolean);
 }
 

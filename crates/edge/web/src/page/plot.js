@@ -7,9 +7,12 @@ const WIDTH = 900;
 const LEFT = 80;
 const KINDS = ['one', 'two', 'three'];
 
-/** A time of day as the axis has it. */
-function clock(at) {
-  return new Date(at * 1000).toISOString().slice(11, 19);
+/** A time as the axis of a range has it. */
+function clock(at, range) {
+  const text = new Date(at * 1000).toISOString();
+  if (range.seconds > 2 * 86400) return text.slice(0, 10);
+  if (range.seconds > 3600) return text.slice(5, 16).replace('T', ' ');
+  return text.slice(11, 19);
 }
 
 /** The next figure of the form 1, 2 or 5 times a power of ten. */
@@ -18,50 +21,103 @@ function round(value) {
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
 }
 
-/** Lines over time. A series is `{name, of}`; `show` writes a value. */
-export function lines(title, rows, series, show) {
-  if (rows.length < 2) return h('p', { class: 'none' }, 'Figures come each second.');
+/** The seconds of a step such as `5 min`. */
+function stepSeconds({ step }) {
+  const [count, unit] = step.split(' ');
+  return Number(count) * { s: 1, min: 60, h: 3600, d: 86400 }[unit];
+}
+
+/**
+ * Lines over the time of a range, which ends now: all plots of a screen have one axis. A series is
+ * `{name, rows}`, or `{name, rows, of}` where another member than the mean is drawn. Where nothing
+ * was kept a line is broken. `show` writes a value.
+ */
+export function timed(title, range, series, show) {
+  const drawable = series.filter(({ rows }) => rows.length > 0);
+  if (drawable.length === 0) {
+    return h('p', { class: 'none' }, `Nothing is kept of this in the last ${range.name}.`);
+  }
+  const step = stepSeconds(range);
+  const newest = Math.max(...drawable.map(({ rows }) => seconds(rows[rows.length - 1].at)));
+  const to = Math.max(newest + step, Math.floor(Date.now() / 1000 / step) * step);
+  const from = to - range.seconds;
   const height = 190;
   const bottom = height - 24;
-  const [from, to] = [seconds(rows[0].at), seconds(rows[rows.length - 1].at)];
-  const most = Math.max(0, ...rows.flatMap((row) => series.map(({ of }) => of(row))));
+  const most = Math.max(0, ...drawable.flatMap((one) => one.rows.map((row) => value(one, row))));
   const top = most > 0 ? round(most) : 1;
-  const x = (at) => LEFT + ((at - from) / Math.max(1, to - from)) * (WIDTH - LEFT - 10);
-  const y = (value) => bottom - (value / top) * (bottom - 12);
+  const x = (at) => LEFT + ((at - from) / (to - from)) * (WIDTH - LEFT - 10);
+  const y = (at) => bottom - (Math.max(0, at) / top) * (bottom - 12);
   const grid = [0, 0.5, 1].map((part) => [
     s('line', { class: 'axis', x1: LEFT, x2: WIDTH - 10, y1: y(part * top), y2: y(part * top) }),
     s('text', { x: LEFT - 6, y: y(part * top) + 4, 'text-anchor': 'end' }, show(part * top)),
   ]);
   const ticks = [[from, 'start'], [(from + to) / 2, 'middle'], [to, 'end']];
   const times = ticks.map(([at, anchor]) =>
-    s('text', { x: x(at), y: height - 6, 'text-anchor': anchor }, clock(at)));
-  const drawn = series.map(({ of }, nth) => {
-    const points = rows.map((row) => `${x(seconds(row.at)).toFixed(1)},${y(of(row)).toFixed(1)}`);
-    return s('polyline', { class: KINDS[nth], points: points.join(' ') });
-  });
-  const label = `${title}, ${clock(from)} to ${clock(to)} UTC; the table below has the figures`;
+    s('text', { x: x(at), y: height - 6, 'text-anchor': anchor }, clock(at, range)));
+  const place = (one) => (row) => [x(seconds(row.at)), y(value(one, row))];
+  const drawn = series.map((one, nth) => parts(one.rows, step).map((part) =>
+    run(KINDS[nth % KINDS.length], part.map(place(one)).filter(([at]) => at >= LEFT))));
+  const label = `${title}, ${clock(from, range)} to ${clock(to, range)} UTC; the table below has `
+    + 'the figures';
   const plot = s('svg', { class: 'plot', viewBox: `0 0 ${WIDTH} ${height}`, role: 'img',
     'aria-label': label }, grid, times, drawn);
-  return [legend(series), plot, figures(title, rows, series, show)];
+  return [legend(series), plot, figures(title, range, series, show)];
+}
+
+function value({ of = 'mean' }, row) {
+  return row[of] === undefined ? 0 : row[of];
+}
+
+/** A run of points; one alone is a dot. */
+function run(kind, points) {
+  if (points.length === 1) {
+    const [cx, cy] = points[0];
+    return s('circle', { class: kind, cx, cy, r: 3 });
+  }
+  const shown = points.map(([at, level]) => `${at.toFixed(1)},${level.toFixed(1)}`);
+  return s('polyline', { class: kind, points: shown.join(' ') });
+}
+
+/** The runs of rows between which nothing is missing. */
+function parts(rows, step) {
+  const found = [];
+  rows.forEach((row, nth) => {
+    const since = nth > 0 ? seconds(row.at) - seconds(rows[nth - 1].at) : Infinity;
+    if (since > 3 * step) found.push([]);
+    found[found.length - 1].push(row);
+  });
+  return found;
 }
 
 function legend(series) {
   const item = ({ name }, nth) => h('span', {},
     s('svg', { class: 'plot', viewBox: '0 0 30 10', 'aria-hidden': 'true' },
-      s('polyline', { class: KINDS[nth], points: '0,5 30,5' })), name);
+      s('polyline', { class: KINDS[nth % KINDS.length], points: '0,5 30,5' })), name);
   return h('p', { class: 'legend' }, series.map(item));
 }
 
-/** The table of a plot: a row for each half minute. */
-function figures(title, rows, series, show) {
-  const some = rows.filter((_, nth) => (rows.length - 1 - nth) % 30 === 0).reverse();
+/** Rows of the table of a plot. */
+const FIGURES = 24;
+
+/** The table of a plot: the newest row, and those before it at even distances. */
+function figures(title, range, series, show) {
+  const all = new Map();
+  series.forEach((one, nth) => one.rows.forEach((row) => {
+    const known = all.get(row.at) || { id: row.at, values: [] };
+    known.values[nth] = value(one, row);
+    all.set(row.at, known);
+  }));
+  const rows = [...all.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
+  const every = Math.max(1, Math.ceil(rows.length / FIGURES));
   const columns = [
-    ['UTC', 'plain', (row) => clock(seconds(row.at))],
-    ...series.map(({ name, of }) => [name, 'number', (row) => show(of(row))]),
+    ['UTC', 'plain', (row) => row.id.slice(0, 19).replace('T', ' ')],
+    ...series.map(({ name }, nth) => [name, 'number',
+      (row) => (row.values[nth] === undefined ? '–' : show(row.values[nth]))]),
   ];
-  const named = some.map((row) => ({ ...row, id: row.at }));
+  const shown = rows.filter((_, nth) => nth % every === 0);
   return h('details', {}, h('summary', {}, 'The figures as a table'),
-    table(`${title}, every 30 s`, columns, named, 'No figures.'));
+    table(`${title}, by ${range.step}${every > 1 ? `, one row of ${every}` : ''}`, columns, shown,
+      'No figures.'));
 }
 
 /** A lane for each input, with its contacts over time. */

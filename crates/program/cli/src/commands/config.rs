@@ -103,7 +103,8 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
-    let NodeConfig { node, station, centre, blocks, serve, web, status, notices, plans } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web, history, status, notices, plans } =
+        config;
     writeln!(out, "node {}", node.name)?;
     let (mut missions, mut classes) = (&Vec::new(), &Vec::new());
     if let Some(station) = station {
@@ -118,6 +119,9 @@ fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
     blocks.iter().try_for_each(|blocks| write_blocks(blocks, out))?;
     serve.iter().try_for_each(|serve| write_serve(serve, out))?;
     web.iter().try_for_each(|web| write_web(web, out))?;
+    if let Some(history) = history {
+        writeln!(out, "  keeps its history for {}", history.keep.in_units())?;
+    }
     write_status(status, out)?;
     write_notices(notices, out)?;
     for plan in plans {

@@ -9,9 +9,9 @@ mod words;
 
 use period::Period;
 use rows::CsvRows;
-use skyhaul_catalogue::{ItemForm, LatencyBudget, LatencyReport, LatencyReporter};
-use skyhaul_catalogue_io::{CatalogueError, CatalogueReader};
-use skyhaul_config::{BudgetEntry, CentreConfig};
+use skyhaul_catalogue::{LatencyReport, LatencyReporter};
+use skyhaul_catalogue_io::{AccountScope, CatalogueError, CatalogueReader};
+use skyhaul_config::CentreConfig;
 use skyhaul_exit::{Exit, Failure};
 use skyhaul_net::Clock;
 use std::fs::File;
@@ -87,7 +87,7 @@ pub fn run(command: &ReportArguments, out: &mut dyn Write) -> Result<(), Failure
         return Err(failure.at(&command.config.display().to_string()));
     };
     let reader = open(centre)?;
-    let budgets = centre.budget.iter().map(budget).collect();
+    let budgets = centre.budget.iter().map(skyhaul_node::latency_budget).collect();
     let mut reporter = LatencyReporter::new(period.from, period.to, now, budgets);
     let mut csv = match &command.csv {
         Some(path) => Some((path, CsvRows::begin(create(path)?))),
@@ -95,7 +95,7 @@ pub fn run(command: &ReportArguments, out: &mut dyn Write) -> Result<(), Failure
     };
     let mut unwritten = None;
     reader
-        .accounts(period.from, period.to, |row| {
+        .accounts(AccountScope::Published { from: period.from, to: period.to }, |row| {
             reporter.add(row);
             if let Some((path, csv)) = csv.as_mut().filter(|_| unwritten.is_none()) {
                 let within = reporter.budget(&row.mission, row.form);
@@ -132,14 +132,6 @@ fn open(centre: &CentreConfig) -> Result<CatalogueReader, Failure> {
         return Err(failure.at(&path.display().to_string()));
     }
     CatalogueReader::open(&path).map_err(failed)
-}
-
-fn budget(entry: &BudgetEntry) -> LatencyBudget {
-    LatencyBudget {
-        mission: entry.mission.as_ref().map(ToString::to_string),
-        form: entry.kind.and_then(|kind| ItemForm::named(kind.name())),
-        within: entry.within,
-    }
 }
 
 fn failed(error: CatalogueError) -> Failure {

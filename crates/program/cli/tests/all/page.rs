@@ -19,7 +19,12 @@ use std::process::{Command, Output, Stdio};
 
 /// A centre with a page, which has received the damaged recording.
 pub fn shown() -> (Site, String) {
-    let site = Site::with("[web]\nbind = \"127.0.0.1:0\"\n");
+    shown_with("")
+}
+
+/// The same, with these further tables.
+fn shown_with(tables: &str) -> (Site, String) {
+    let site = Site::with(&format!("[web]\nbind = \"127.0.0.1:0\"\n{tables}"));
     let path = recording(DAMAGED);
     let channel = format!("[[channel]]\nname = \"x\"\ninput = \"file:{}\"\n", path.display());
     site.write(&channel);
@@ -141,6 +146,12 @@ fn promtool_and_the_python_client_read_the_metrics() {
     assert_eq!(found["open"]["figures"], found["classic"]["figures"]);
 }
 
+/// Presses the button with this text.
+fn press(browser: &mut Browser, text: &str) {
+    let find = format!("find((one) => one.innerText === '{text}')");
+    browser.value(&format!("[...document.querySelectorAll('button')].{find}.click()"));
+}
+
 /// Whether the text of the page has all of these parts.
 fn says(parts: &[&str]) -> String {
     let parts = serde_json::to_string(parts).unwrap();
@@ -168,7 +179,8 @@ fn a_browser_shows_each_screen_says_when_it_is_stale_and_asks_no_other_host() {
         ("deliveries", vec!["No delivery is like that."]),
         ("gaps", vec!["Frames missing now", "Unrecoverable"]),
         ("alarms", vec!["Alarms"]),
-        ("latency", vec!["Where the time goes", "level0", "total"]),
+        ("events", vec!["Newest first", "contact.done", "product.published"]),
+        ("latency", vec!["Where the time goes", "Frames by stage", "level0", "total"]),
         ("now", vec![&*id, "What waits"]),
     ] {
         browser.value(&format!("location.hash = '#{screen}'"));
@@ -199,5 +211,83 @@ fn a_browser_shows_each_screen_says_when_it_is_stale_and_asks_no_other_host() {
         .filter(|asked| !asked.starts_with(&address) && *asked != "about:blank")
         .collect();
     assert!(strange.is_empty() && browser.asked.len() > 20, "{strange:?}");
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+}
+
+#[test]
+fn a_browser_shows_which_element_broke_the_budget_and_the_worst_contact() {
+    let (site, address) = shown_with("[[budget]]\nwithin = \"3 h\"\n");
+    let Some(mut browser) = Browser::start(site.folder()) else { return };
+    browser.open(&address);
+    browser.value("location.hash = '#latency'");
+    let contact = site.centre_until(|status| Some(status["contacts"][0].clone()));
+    let id = format!("s-{}", contact["flow"]);
+    // The recording is years old: what was observed then is late now, by its wait on board.
+    browser.until(&says(&[
+        "0.0 % of ",
+        "were on time. Of suomi-npp most of the time goes in downlink",
+        &format!("the worst contact is {id}."),
+        "On time by day and hour, UTC",
+        "Hours in which something was late",
+    ]));
+    // The cell of the hour leads to the contact, by keyboard too.
+    let cell = format!("document.querySelector('svg a[href=\"#contact/{id}\"]')");
+    browser.until(&format!("{cell} !== null && {cell}.textContent.includes('\u{25A0}')"));
+    for range in ["48 h", "400 d"] {
+        press(&mut browser, range);
+        browser.until(&says(&[&format!("in the last {range} were on time")]));
+    }
+    browser.value("location.hash = '#queues'");
+    for range in ["48 h", "400 d", "10 min"] {
+        press(&mut browser, range);
+        let drawn = "document.querySelectorAll('.plot polyline, .plot circle').length > 0";
+        browser.until(drawn);
+    }
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+}
+
+#[test]
+fn events_come_by_number_and_as_a_stream_and_the_screen_filters_them() {
+    let (site, address) = shown();
+    let all = json(&address, "/api/v1/events?since=0&limit=1000");
+    let rows = all["rows"].as_array().unwrap();
+    let numbers: Vec<u64> = rows.iter().filter_map(|row| row["number"].as_u64()).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "{all}");
+    assert_eq!(all["holes"], serde_json::json!([]));
+    let done = json(&address, "/api/v1/events?types=contact.*&limit=1");
+    assert_eq!(done["rows"][0]["kind"], "contact.done", "{done}");
+    let before = format!("/api/v1/events?limit=2&before={}", numbers.len());
+    let older = json(&address, &before);
+    let last = numbers.len() as u64;
+    assert_eq!(older["rows"][0]["number"], last - 1, "{older}");
+    assert_eq!(
+        (&older["rows"][1]["number"], &older["next"]),
+        (&(last - 2).into(), &(last - 2).into())
+    );
+    assert!(get(&address, "/api/v1/events?types=no", "*/*").0.starts_with("HTTP/1.1 400"));
+    // Who waits is told of what comes: here of an order that the node refuses.
+    let order = ["deliveries", "hold", "77", "--config", "centre.toml"];
+    let path = format!("/api/v1/events?since={}&types=order.*&timeout=60", all["last"]);
+    let told = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| json(&address, &path));
+        until(
+            || {
+                run(&order, site.folder());
+                waits.is_finished().then_some(())
+            },
+            || site.shown("centre.toml"),
+        );
+        waits.join().unwrap()
+    });
+    assert_eq!(told["rows"][0]["kind"], "order.given", "{told}");
+    let Some(mut browser) = Browser::start(site.folder()) else { return };
+    browser.open(&address);
+    browser.value("location.hash = '#events'");
+    browser.until(&says(&["contact.done", "node.started"]));
+    let choose = "const types = document.querySelector('select[name=types]'); types.value = \
+                  'contact.*'; types.dispatchEvent(new Event('change'))";
+    browser.value(choose);
+    browser.until("!document.body.innerText.includes('node.started')");
+    browser.until("document.querySelector('td a[href^=\"#contact/s-\"]') !== null");
     assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
 }

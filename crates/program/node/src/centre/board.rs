@@ -6,6 +6,7 @@ use crate::status::{
     AssembledProduct, CentreStatus, ContactReceived, FilesStatus, ForwardsStatus, Recent,
     StationPeer, StoreState, StreamsStatus,
 };
+use skyhaul_history::HistorySketch;
 use skyhaul_net::drops;
 use skyhaul_units::Duration;
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ struct Shown {
     /// The inodes of the lines' sockets.
     sockets: Vec<u64>,
     latency: BTreeMap<FrameStage, Latency>,
+    /// Since somebody took them, by mission.
+    recent: BTreeMap<String, BTreeMap<FrameStage, RecentTimes>>,
     refused: u64,
     forwards: Option<ForwardsStatus>,
     /// By station: no more than the configuration has.
@@ -35,6 +38,37 @@ struct Shown {
     /// By station: no more than the configuration has.
     streams: BTreeMap<String, StreamsStatus>,
 }
+
+/// Frames that took so long in a stage.
+#[derive(Debug, Clone, Copy)]
+pub struct StageTime {
+    pub stage: FrameStage,
+    pub span: Duration,
+    pub frames: u64,
+}
+
+/// Times of one stage since they were taken last, for the history.
+#[derive(Debug, Clone, Default)]
+pub struct RecentTimes {
+    /// In seconds.
+    pub sketch: HistorySketch,
+    /// The contact of the longest: its station, and its flow there.
+    pub worst: Option<(String, u32)>,
+}
+
+impl RecentTimes {
+    /// Counts frames of a contact that took `span`.
+    pub fn add(&mut self, span: Duration, frames: u64, contact: &ContactReceived) {
+        let seconds = span.as_secs_f64();
+        if frames > 0 && (self.sketch.is_empty() || seconds > self.sketch.max()) {
+            self.worst = Some((contact.station.clone(), contact.flow));
+        }
+        self.sketch.add(seconds, frames);
+    }
+}
+
+/// Missions whose times are kept apart until the next look takes them.
+const MISSIONS_MAX: usize = 64;
 
 /// A stage of a frame's way from the antenna to Level-0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +92,8 @@ pub enum FrameStage {
 }
 
 impl FrameStage {
-    const fn name(self) -> &'static str {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Capture => "capture",
             Self::Spool => "spool",
@@ -163,9 +198,25 @@ impl CentreBoard {
         self.shown().sockets = inodes;
     }
 
-    /// Counts `frames` frames that took `span` in `stage`.
-    pub fn latency(&self, stage: FrameStage, span: Duration, frames: u64) {
-        self.shown().latency.entry(stage).or_default().record(span, frames);
+    /// Counts frames of a contact, and how long they took in their stages.
+    pub fn latency(&self, contact: &ContactReceived, times: &[StageTime]) {
+        let mut shown = self.shown();
+        let Shown { latency, recent, .. } = &mut *shown;
+        for StageTime { stage, span, frames } in times {
+            latency.entry(*stage).or_default().record(*span, *frames);
+        }
+        if recent.len() == MISSIONS_MAX && !recent.contains_key(&contact.mission) {
+            return;
+        }
+        let recent = recent.entry(contact.mission.clone()).or_default();
+        for StageTime { stage, span, frames } in times {
+            recent.entry(*stage).or_default().add(*span, *frames, contact);
+        }
+    }
+
+    /// How long frames took since the last call, by mission and stage.
+    pub fn take_recent(&self) -> BTreeMap<String, BTreeMap<FrameStage, RecentTimes>> {
+        std::mem::take(&mut self.shown().recent)
     }
 
     /// Copies everything that is shown into `status`. Assembled products are added behind those

@@ -205,7 +205,7 @@ impl Processing {
         let read = self.entries(&records, durable, shared)?;
         if let Ok(frames) = &read {
             let way = Way { frames, head: &head, taken, stamps, durable, processed: clock.utc() };
-            way.record(&self.shown.name(), shared);
+            way.record(&self.shown, shared);
         }
         // After the way of the block is noted: their account is taken from it.
         self.offer_expedited(shared)?;

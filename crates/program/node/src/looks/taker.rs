@@ -1,6 +1,6 @@
 //! How one look is taken.
 
-use super::history::{History, HistoryRow};
+use super::rates::{NodeRates, RateCounter};
 use crate::centre::CentreShared;
 use crate::status::{GapReport, NodeStatus};
 use skyhaul_net::Clock;
@@ -14,12 +14,14 @@ pub(crate) struct NodeLook {
     pub number: u64,
     /// When it was taken.
     pub taken: Utc,
+    /// The same, by the clock that nobody sets.
+    pub begun: Instant,
     /// The status.
     pub status: NodeStatus,
     /// The gaps; none where nothing asks for them.
     pub gaps: Arc<GapReport>,
-    /// The last ten minutes.
-    pub history: Vec<Arc<HistoryRow>>,
+    /// Rates since the regular look before.
+    pub rates: NodeRates,
 }
 
 /// Takes looks.
@@ -31,7 +33,8 @@ pub(crate) struct LookTaker {
     number: u64,
     gaps: Arc<GapReport>,
     gaps_due: Instant,
-    history: History,
+    counter: RateCounter,
+    rates: NodeRates,
 }
 
 /// The lock of the gaps is held for up to 10 ms while thousands of them are copied.
@@ -51,7 +54,8 @@ impl LookTaker {
             number: 0,
             gaps: Arc::default(),
             gaps_due: Instant::ZERO,
-            history: History::default(),
+            counter: RateCounter::default(),
+            rates: NodeRates::default(),
         }
     }
 
@@ -66,9 +70,10 @@ impl LookTaker {
         NodeLook {
             number: self.number,
             taken: self.clock.utc(),
+            begun: self.clock.now(),
             status: (self.status)(),
             gaps: self.gaps.clone(),
-            history: self.history.rows(),
+            rates: self.rates,
         }
     }
 
@@ -80,8 +85,8 @@ impl LookTaker {
             self.gaps_due = now + GAPS_EVERY;
         }
         let mut look = self.take();
-        self.history.add(now, look.taken, &look.status);
-        look.history = self.history.rows();
+        self.rates = self.counter.rates(now, &look.status);
+        look.rates = self.rates;
         look
     }
 }

@@ -6,6 +6,7 @@ use crate::audit::AuditLog;
 use crate::blocks::BlockService;
 use crate::centre::{self, CentreShared};
 use crate::fault::Fault;
+use crate::history::HistoryDesk;
 use crate::host_users::HostUsers;
 use crate::journal::EventSink;
 use crate::keys::NodeKeys;
@@ -16,6 +17,7 @@ use crate::station::{self, StationShared};
 use crate::status::{KeyOrder, NodeStatus, SocketAccess, StatusReply, StatusRequest, StatusServer};
 use crate::upgrade::UpgradeDesk;
 use skyhaul_events::{AlarmKey, AuditMeans, AuditWho};
+use skyhaul_history::HistoryQuery;
 use skyhaul_identity::Fingerprint;
 use skyhaul_units::Duration;
 use std::sync::Arc;
@@ -54,6 +56,7 @@ pub struct Parts {
     pub keys: Arc<NodeKeys>,
     pub passes: Option<Arc<PassWatch>>,
     pub upgrade: Arc<UpgradeDesk>,
+    pub history: Option<Arc<HistoryDesk>>,
 }
 
 impl Parts {
@@ -85,6 +88,23 @@ impl Parts {
                 let help = "check the disk of the state folder";
                 StatusReply::Answer(Err(Fault::environment(what, "the state folder", help)).into())
             }
+        }
+    }
+
+    fn history(&self, query: Option<&HistoryQuery>) -> StatusReply {
+        let refused = |what: String, help: &str| {
+            StatusReply::Answer(Err(Fault::configuration(what, "the history", help)).into())
+        };
+        let Some(history) = &self.history else {
+            let what = "this node keeps no history".to_owned();
+            return refused(what, "write a table [history] into its file, and start it again");
+        };
+        match query {
+            None => StatusReply::HistoryList(history.list()),
+            Some(query) => match history.page(query) {
+                Ok(page) => StatusReply::HistoryPage(Box::new(page)),
+                Err(error) => refused(error.to_string(), "see `skyhaul history` without a series"),
+            },
         }
     }
 
@@ -146,6 +166,7 @@ impl Parts {
         };
         match request {
             StatusRequest::Events { since, limit } => self.events(since, limit),
+            StatusRequest::History { query } => self.history(query.as_ref()),
             StatusRequest::Status => StatusReply::Status(Box::new(self.status())),
             StatusRequest::Alarms => {
                 StatusReply::Alarms(self.alarms().flat_map(|alarms| alarms.status()).collect())

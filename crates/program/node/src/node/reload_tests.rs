@@ -169,6 +169,7 @@ fn outcome(before: &NodeConfig, file: &NodeConfig) -> Outcome {
     let mut waits = crate::blocks::waiting(before.blocks.as_ref(), file.blocks.as_ref());
     waits.extend(crate::serve::waiting(before.serve.as_ref(), file.serve.as_ref()));
     waits.extend(crate::web::waiting(before.web.as_ref(), file.web.as_ref()));
+    waits.extend(crate::history::waiting(before.history.as_ref(), file.history.as_ref()));
     waits.extend(crate::notices::waiting(&before.notices, &file.notices));
     let parts = (&sent.in_force, &received.in_force);
     Outcome {
@@ -181,6 +182,7 @@ fn outcome(before: &NodeConfig, file: &NodeConfig) -> Outcome {
             blocks,
             serve: before.serve.clone(),
             web: before.web.clone(),
+            history: before.history.clone(),
             status: file.status.clone(),
             notices: before.notices.clone(),
             plans: file.plans.clone(),

@@ -235,3 +235,37 @@ impl From<DeliveryAction> for DeliveryOrder {
         }
     }
 }
+
+/// Deliveries by what an operator asks first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct DeliveryCounts {
+    /// On their way.
+    pub waiting: u64,
+    /// On their way after their deadline.
+    pub late: u64,
+    /// Refused, given up or not answered.
+    pub failed: u64,
+    /// At their destination.
+    pub there: u64,
+}
+
+/// Counts deliveries.
+pub(crate) fn count_deliveries(deliveries: &[DeliveryStatus]) -> DeliveryCounts {
+    let mut counts = DeliveryCounts::default();
+    for delivery in deliveries {
+        counts.late += u64::from(delivery.is_late);
+        match delivery.state {
+            DeliveryState::Waiting
+            | DeliveryState::Held
+            | DeliveryState::Sending
+            | DeliveryState::Placed
+            | DeliveryState::Recorded => counts.waiting += 1,
+            DeliveryState::Accepted => counts.there += 1,
+            DeliveryState::Refused | DeliveryState::Unanswered | DeliveryState::Failed => {
+                counts.failed += 1;
+            }
+            DeliveryState::Replaced | DeliveryState::Cancelled => {}
+        }
+    }
+    counts
+}

@@ -318,6 +318,18 @@ pub struct PathFec {
     pub wasted: u64,
 }
 
+/// A name as a segment of an address.
+pub(crate) fn segment(text: &str) -> String {
+    text.replace(['/', '\\'], ".")
+}
+
+impl LinePath {
+    /// What names it among the paths of all sessions.
+    pub(crate) fn id(&self, node: &str) -> String {
+        segment(&format!("{node}.{}.{}", self.name, self.over))
+    }
+}
+
 impl PathControl {
     /// UDP payload of a full datagram, as configured.
     pub fn full_payload(&self) -> u64 {

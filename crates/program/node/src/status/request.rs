@@ -11,6 +11,7 @@ use crate::journal::EventPage;
 use serde::{Deserialize, Serialize};
 use skyhaul_config::ConfigTime;
 use skyhaul_events::{AlarmKey, AlarmStatus};
+use skyhaul_history::{HistoryList, HistoryPage, HistoryQuery};
 use skyhaul_units::{Probability, Rate};
 use std::path::PathBuf;
 
@@ -80,6 +81,11 @@ pub enum StatusRequest {
         /// At most so many.
         limit: usize,
     },
+    /// The series of the history, or one of them over time.
+    History {
+        /// What of one; left out: the list of all.
+        query: Option<HistoryQuery>,
+    },
     /// The alarms that stand.
     Alarms,
     /// Note who works on an alarm.
@@ -136,6 +142,7 @@ impl StatusRequest {
             | Self::Items { .. }
             | Self::Events { .. }
             | Self::Keys
+            | Self::History { .. }
             | Self::Alarms => false,
             Self::AskGaps(_)
             | Self::OrderDelivery { .. }
@@ -357,6 +364,10 @@ pub enum StatusReply {
     Events(Box<EventPage>),
     /// To [`StatusRequest::Keys`].
     Keys(Box<KeyReport>),
+    /// To [`StatusRequest::History`], without a query.
+    HistoryList(HistoryList),
+    /// To [`StatusRequest::History`].
+    HistoryPage(Box<HistoryPage>),
     /// To [`StatusRequest::Alarms`].
     Alarms(Vec<AlarmStatus>),
     /// To an order.

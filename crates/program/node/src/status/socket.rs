@@ -10,6 +10,7 @@ use super::{
 use crate::fault::Fault;
 use crate::journal::EventPage;
 use skyhaul_events::AlarmStatus;
+use skyhaul_history::{HistoryList, HistoryPage, HistoryQuery};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -281,6 +282,22 @@ pub fn ask_reprocess(path: &Path, request: ReprocessRequest) -> Result<Reprocess
 /// No node answers there, or its log cannot be read.
 pub fn ask_events(path: &Path, since: u64, limit: usize) -> Result<EventPage, Fault> {
     of_centre(path, &StatusRequest::Events { since, limit })
+}
+
+/// Asks the node whose status socket is at `path` for the series of its history.
+///
+/// # Errors
+/// No node answers there, or it keeps no history.
+pub fn ask_history_list(path: &Path) -> Result<HistoryList, Fault> {
+    of_centre(path, &StatusRequest::History { query: None })
+}
+
+/// Asks the node whose status socket is at `path` for a series over time.
+///
+/// # Errors
+/// No node answers there, or nothing can be said.
+pub fn ask_history(path: &Path, query: HistoryQuery) -> Result<HistoryPage, Fault> {
+    of_centre(path, &StatusRequest::History { query: Some(query) })
 }
 
 /// Asks the node whose status socket is at `path` for its alarms.

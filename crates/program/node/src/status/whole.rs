@@ -6,6 +6,7 @@ use super::passes::PassStatus;
 use super::serve::ServeStatus;
 use super::web::WebStatus;
 use serde::{Deserialize, Serialize};
+use skyhaul_events::AlarmStatus;
 
 /// The status of a node: one part for what it sends, one for what it receives.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -28,4 +29,28 @@ pub struct NodeStatus {
     /// Planned passes of a day behind and ahead, in the order of their start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passes: Vec<PassStatus>,
+}
+
+impl NodeStatus {
+    /// All alarms that stand, the worst first, and those that others explain last; of a relay,
+    /// those of both parts.
+    pub(crate) fn standing_alarms(&self) -> Vec<&AlarmStatus> {
+        let mut all: Vec<&AlarmStatus> = Vec::new();
+        let parts = [
+            self.station.as_ref().map(|part| &part.alarms),
+            self.centre.as_ref().map(|part| &part.alarms),
+        ];
+        for alarm in parts.into_iter().flatten().flatten() {
+            if !all.iter().any(|known| known.kind == alarm.kind && known.subject == alarm.subject) {
+                all.push(alarm);
+            }
+        }
+        all.sort_by_key(|alarm| (alarm.caused_by.is_some(), std::cmp::Reverse(alarm.severity)));
+        all
+    }
+
+    /// The alarms that no other one explains.
+    pub(crate) fn unexplained_alarms(&self) -> usize {
+        self.standing_alarms().iter().filter(|alarm| alarm.caused_by.is_none()).count()
+    }
 }

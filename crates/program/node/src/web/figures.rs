@@ -70,7 +70,7 @@ fn of_process(look: &NodeLook) -> Vec<MetricFamily> {
             "alarms_active",
             "Alarms that an operator must act on, without those that others explain.",
         )
-        .value(count(super::alarms::unexplained(status) as u64)),
+        .value(count(status.unexplained_alarms() as u64)),
     ];
     if let Some(process) = process {
         families.extend([

@@ -49,7 +49,6 @@ impl WebSource for ShownLook {
             WebList::Deliveries => rows::deliveries(look, visit),
             WebList::Alarms => rows::alarms(look, visit),
             WebList::Latency => rows::latency(look, visit),
-            WebList::History => rows::history(look, visit),
         };
     }
 

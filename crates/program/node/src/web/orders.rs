@@ -1,5 +1,6 @@
 //! Orders of people and programs who come to the page, as the node carries them out.
 
+use super::events;
 use super::words::{segment, word};
 use crate::alarms::Alarms;
 use crate::journal::EventNote;
@@ -10,11 +11,13 @@ use serde_json::{Value, json};
 use skyhaul_events::{
     AlarmKey, AlarmKind, AuditEntry, AuditLine, AuditMeans, AuditOutcome, AuditWho, EventKind,
 };
+use skyhaul_history::{HistoryQuery, HistoryRefusal};
 use skyhaul_serve::ServeAnswer;
 use skyhaul_store::Disk;
 use skyhaul_units::{ByteCount, Utc};
+use skyhaul_web::EventsAsked;
 use skyhaul_web::access::{WebDeliveryOrder, WebOrder, WebOwner};
-use skyhaul_web_io::{AccessNews, OrderGiver, WebDesk};
+use skyhaul_web_io::{AccessNews, EventsFound, OrderGiver, WebDesk};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
@@ -126,6 +129,33 @@ impl WebDesk for WebOrders {
                 ServeAnswer::problem(503, &what)
             }
         }
+    }
+
+    fn history(&self, query: Option<HistoryQuery>) -> ServeAnswer {
+        let Some(history) = &self.parts.history else {
+            return ServeAnswer::problem(404, "this node keeps no history: see [history]");
+        };
+        let answer = match query {
+            None => {
+                ServeAnswer::json(200, &serde_json::to_value(history.list()).unwrap_or_default())
+            }
+            Some(query) => match history.page(&query) {
+                Ok(page) => ServeAnswer::json(200, &serde_json::to_value(page).unwrap_or_default()),
+                Err(refused @ HistoryRefusal::Unknown(_)) => {
+                    ServeAnswer::problem(404, &refused.to_string())
+                }
+                Err(refused) => ServeAnswer::problem(400, &refused.to_string()),
+            },
+        };
+        answer.header("cache-control", "no-store")
+    }
+
+    fn events(&self, asked: &EventsAsked) -> Result<EventsFound, ServeAnswer> {
+        events::find(&self.parts.events, asked)
+    }
+
+    fn last_event(&self) -> u64 {
+        self.parts.events.last()
     }
 
     fn note(&self, news: AccessNews) {

@@ -1,6 +1,6 @@
 //! The rows of the lists.
 
-use super::alarms::{alarm, standing};
+use super::alarms::alarm;
 use super::words::{named, segment, word};
 use crate::looks::NodeLook;
 use crate::status::{
@@ -96,7 +96,7 @@ pub(super) fn paths(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<()
 
 fn each_path(node: &str, paths: &[LinePath], visit: &mut RowVisit<'_>) -> ControlFlow<()> {
     for path in paths {
-        let id = segment(&format!("{node}.{}.{}", path.name, path.over));
+        let id = path.id(node);
         visit(&id, &|| {
             let mut row = named(&id, path);
             row["node"] = json!(node);
@@ -241,7 +241,7 @@ pub(super) fn deliveries(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFl
 
 /// What an operator must act on, the worst first.
 pub(super) fn alarms(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<()> {
-    for one in standing(&look.status) {
+    for one in look.status.standing_alarms() {
         let row = alarm(one);
         let id = row["id"].as_str().unwrap_or_default().to_owned();
         visit(&id, &|| row.clone())?;
@@ -263,14 +263,6 @@ pub(super) fn latency(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<
                        "p50_s": times.p50, "p99_s": times.p99, "max_s": times.max})
             })?;
         }
-    }
-    ControlFlow::Continue(())
-}
-
-/// The last ten minutes.
-pub(super) fn history(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<()> {
-    for row in &look.history {
-        visit(&row.at, &|| named(&row.at, &**row))?;
     }
     ControlFlow::Continue(())
 }

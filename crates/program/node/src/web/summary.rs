@@ -1,13 +1,12 @@
 //! The node in short: the first screen, and what the stream sends each second.
 
-use super::alarms::{alarm, standing, unexplained};
+use super::alarms::alarm;
 use super::contacts;
 use super::rows::{channel, destination, pass};
 use super::words::word;
 use crate::looks::NodeLook;
-use crate::status::{ChannelState, LineState, NodeStatus, PassStatus};
+use crate::status::{ChannelState, LineState, NodeStatus, PassStatus, count_deliveries};
 use serde_json::{Value, json};
-use skyhaul_dispatch::DeliveryState;
 use skyhaul_events::{AlarmStatus, Severity};
 use skyhaul_passes::PassState;
 
@@ -22,7 +21,7 @@ pub(super) fn of(look: &NodeLook) -> Value {
     let (station, centre) = (status.station.as_ref(), status.centre.as_ref());
     let process = station.map(|part| &part.process).or(centre.map(|part| &part.process));
     let name = station.map(|part| &part.name).or(centre.map(|part| &part.name));
-    let alarms = standing(status);
+    let alarms = status.standing_alarms();
     let contacts = contacts::newest(look);
     let channels = station.iter().flat_map(|part| &part.channels).take(SHOWN_MAX).map(channel);
     let destinations =
@@ -53,8 +52,8 @@ pub(super) fn of(look: &NodeLook) -> Value {
         "spool": station.map(|part| &part.spool),
         "store": centre.map(|part| &part.store),
         "gaps": centre.map(|part| &part.products.gaps),
-        "deliveries": centre.map(|_| deliveries(status)),
-        "history": look.history.last().map(|row| &**row),
+        "deliveries": centre.map(|part| count_deliveries(&part.products.deliveries)),
+        "rates": look.rates,
     })
 }
 
@@ -66,32 +65,11 @@ fn next_passes(status: &NodeStatus) -> Vec<Value> {
     status.passes.iter().filter(|pass| !is_over(pass)).take(PASSES_SHOWN).map(pass).collect()
 }
 
-/// Deliveries by what an operator asks first.
-fn deliveries(status: &NodeStatus) -> Value {
-    let (mut waiting, mut late, mut failed, mut there) = (0, 0, 0, 0);
-    for delivery in status.centre.iter().flat_map(|centre| &centre.products.deliveries) {
-        late += u64::from(delivery.is_late);
-        match delivery.state {
-            DeliveryState::Waiting
-            | DeliveryState::Held
-            | DeliveryState::Sending
-            | DeliveryState::Placed
-            | DeliveryState::Recorded => waiting += 1,
-            DeliveryState::Accepted => there += 1,
-            DeliveryState::Refused | DeliveryState::Unanswered | DeliveryState::Failed => {
-                failed += 1;
-            }
-            DeliveryState::Replaced | DeliveryState::Cancelled => {}
-        }
-    }
-    json!({"waiting": waiting, "late": late, "failed": failed, "there": there})
-}
-
 /// One sentence: that all is well, or what is worst.
 fn verdict(status: &NodeStatus, alarms: &[&AlarmStatus], contacts: &[Value]) -> Value {
     let say = |level: &str, text: String| json!({"level": level, "text": text});
     if let Some(first) = alarms.first() {
-        let more = unexplained(status).saturating_sub(1);
+        let more = status.unexplained_alarms().saturating_sub(1);
         let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
         let level = if first.severity <= Severity::Minor { "warning" } else { "alarm" };
         return say(level, format!("{}{more}", first.sentence));

@@ -1,5 +1,6 @@
 //! Parts of the status as rows: states as words, names as segments of paths.
 
+pub(super) use crate::status::segment;
 use serde_json::{Value, json};
 
 /// A state of the status as the word that JSON has for it.
@@ -15,9 +16,4 @@ pub(super) fn named(id: &str, part: &impl serde::Serialize) -> Value {
     let mut row = serde_json::to_value(part).unwrap_or_default();
     row["id"] = json!(id);
     row
-}
-
-/// A name as a segment of a path.
-pub(super) fn segment(text: &str) -> String {
-    text.replace(['/', '\\'], ".")
 }

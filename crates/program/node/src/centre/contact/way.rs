@@ -1,8 +1,9 @@
 //! When the frames of a block passed each stage, and why a block could not be read.
 
-use crate::centre::board::FrameStage;
+use crate::centre::board::{FrameStage, StageTime};
 use crate::centre::shared::CentreShared;
 use crate::custody::Stamps;
+use crate::status::ContactReceived;
 use skyhaul_catalogue::BlockTimes;
 use skyhaul_records::payload::BlockHead;
 use skyhaul_store::Seq;
@@ -39,13 +40,14 @@ pub struct Way<'a> {
 
 impl Way<'_> {
     /// Notes them for the account of the contact's products, and for status.
-    pub fn record(&self, contact: &str, shared: &CentreShared) {
+    pub fn record(&self, contact: &ContactReceived, shared: &CentreShared) {
         if let Some(last_received) = self.frames.iter().max() {
             let frames = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
-            shared.commits.ways.block(contact, self.times(*last_received, frames));
+            let times = self.times(*last_received, frames);
+            shared.commits.ways.block(&contact.name(), times);
         }
         if let Some(durable) = self.durable {
-            self.show(durable, shared);
+            self.show(durable, contact, shared);
         }
     }
 
@@ -69,24 +71,27 @@ impl Way<'_> {
         }
     }
 
-    /// For status.
-    fn show(&self, durable: Utc, shared: &CentreShared) {
+    /// For status and history.
+    fn show(&self, durable: Utc, contact: &ContactReceived, shared: &CentreShared) {
         let count = self.frames.len() as u64;
-        for received in self.frames {
-            shared.board.latency(FrameStage::Capture, self.head.closed.since(*received), 1);
-            shared.board.latency(FrameStage::Total, durable.since(*received), 1);
-        }
+        let time = |stage, from: Utc, to: Utc, frames| {
+            let span = to.since(from);
+            StageTime { stage, span, frames }
+        };
         let Stamps { sent, last_original, delivered, .. } = self.stamps;
-        let stages = [
-            (FrameStage::Spool, self.head.closed, self.taken),
-            (FrameStage::Queue, self.taken, sent),
-            (FrameStage::Line, sent, last_original),
-            (FrameStage::Repair, last_original, delivered),
-            (FrameStage::Store, delivered, durable),
-            (FrameStage::Level0, durable, self.processed),
+        let closed = self.head.closed;
+        let mut times = vec![
+            time(FrameStage::Spool, closed, self.taken, count),
+            time(FrameStage::Queue, self.taken, sent, count),
+            time(FrameStage::Line, sent, last_original, count),
+            time(FrameStage::Repair, last_original, delivered, count),
+            time(FrameStage::Store, delivered, durable, count),
+            time(FrameStage::Level0, durable, self.processed, count),
         ];
-        for (stage, from, to) in stages {
-            shared.board.latency(stage, to.since(from), count);
+        for received in self.frames {
+            times.push(time(FrameStage::Capture, *received, closed, 1));
+            times.push(time(FrameStage::Total, *received, durable, 1));
         }
+        shared.board.latency(contact, &times);
     }
 }

@@ -1,10 +1,11 @@
 //! Bounds of the metrics.
 
 use super::*;
+use crate::looks::NodeRates;
 use crate::status::{
     CentreStatus, ContactReceived, LinePath, ProductStatus, StationPeer, StationStatus,
 };
-use skyhaul_units::Utc;
+use skyhaul_units::{Instant, Utc};
 use std::sync::Arc;
 
 fn series(status: NodeStatus) -> usize {
@@ -13,7 +14,8 @@ fn series(status: NodeStatus) -> usize {
         taken: Utc::default(),
         status,
         gaps: Arc::default(),
-        history: Vec::new(),
+        begun: Instant::ZERO,
+        rates: NodeRates::default(),
     };
     all(&look).iter().map(MetricFamily::len).sum()
 }

@@ -47,8 +47,18 @@ pub struct NodeNeeds {
 impl NodeNeeds {
     /// All that `config` needs.
     pub fn of(config: &NodeConfig) -> Self {
-        let NodeConfig { node, station, centre, blocks, serve, web, status: _, notices, plans } =
-            config;
+        let NodeConfig {
+            node,
+            station,
+            centre,
+            blocks,
+            serve,
+            web,
+            history: _,
+            status: _,
+            notices,
+            plans,
+        } = config;
         let mut needs = Self::default();
         needs.reads("[node] key", &node.key);
         needs.writes("[node] state", &node.state);

@@ -1,16 +1,12 @@
-//! The last ten minutes: rates and depths, a row a second.
+//! Rates and depths of a node as a whole.
 
 use crate::status::NodeStatus;
 use serde::Serialize;
-use skyhaul_units::{Duration, Instant, Utc};
-use std::collections::VecDeque;
-use std::sync::Arc;
+use skyhaul_units::{Duration, Instant};
 
 /// Rates and depths of one second.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct HistoryRow {
-    /// The end of the second.
-    pub at: String,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct NodeRates {
     /// Bits that the inputs gave in a second.
     pub captured_bps: u64,
     /// Bits of blocks that went out in a second, retransmissions included.
@@ -23,12 +19,9 @@ pub(crate) struct HistoryRow {
     pub missing_frames: u64,
 }
 
-/// The rows, and what the next one is counted from.
+/// What the next rates are counted from.
 #[derive(Debug, Default)]
-pub(super) struct History {
-    rows: VecDeque<Arc<HistoryRow>>,
-    before: Option<(Instant, Totals)>,
-}
+pub(super) struct RateCounter(Option<(Instant, Totals)>);
 
 /// Bytes since the node started.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,9 +30,6 @@ struct Totals {
     sent: u64,
     received: u64,
 }
-
-/// Ten minutes.
-const ROWS: usize = 600;
 
 impl Totals {
     fn of(status: &NodeStatus) -> Self {
@@ -56,16 +46,15 @@ impl Totals {
     }
 }
 
-impl History {
-    /// Adds the row of a look.
-    pub(super) fn add(&mut self, now: Instant, utc: Utc, status: &NodeStatus) {
+impl RateCounter {
+    /// The rates since the last call.
+    pub(super) fn rates(&mut self, now: Instant, status: &NodeStatus) -> NodeRates {
         let totals = Totals::of(status);
-        let (at, before) = self.before.replace((now, totals)).unwrap_or((now, totals));
+        let (at, before) = self.0.replace((now, totals)).unwrap_or((now, totals));
         let span = now.since(at);
         // A session that was set up again counts from zero.
         let rate = |new: u64, old: u64| per_second(new.saturating_sub(old), span);
-        let row = HistoryRow {
-            at: utc.to_string(),
+        NodeRates {
             captured_bps: rate(totals.captured, before.captured),
             sent_bps: rate(totals.sent, before.sent),
             received_bps: rate(totals.received, before.received),
@@ -74,16 +63,7 @@ impl History {
                 .centre
                 .as_ref()
                 .map_or(0, |centre| centre.products.gaps.missing_frames),
-        };
-        if self.rows.len() == ROWS {
-            self.rows.pop_front();
         }
-        self.rows.push_back(Arc::new(row));
-    }
-
-    /// All rows, oldest first.
-    pub(super) fn rows(&self) -> Vec<Arc<HistoryRow>> {
-        self.rows.iter().cloned().collect()
     }
 }
 
@@ -99,20 +79,15 @@ mod tests {
     use crate::status::{ChannelStatus, StationStatus};
 
     #[test]
-    fn rows_have_the_rates_of_their_second_and_ten_minutes_are_kept() {
-        let mut history = History::default();
-        for second in 0..700_u64 {
-            // The input starts anew at 650.
-            let bytes = if second < 650 { second * 1_000 } else { 5 };
+    fn rates_are_those_of_their_second_also_where_an_input_starts_anew() {
+        let mut counter = RateCounter::default();
+        let rates = [0, 1_000, 2_000, 5, 1_005].into_iter().enumerate().map(|(second, bytes)| {
             let channel = ChannelStatus { bytes, ..ChannelStatus::default() };
             let station = StationStatus { channels: vec![channel], ..StationStatus::default() };
             let status = NodeStatus { station: Some(station), ..NodeStatus::default() };
-            let now = Instant::ZERO + Duration::from_secs(second);
-            history.add(now, Utc::from_micros(second as i64 * 1_000_000), &status);
-        }
-        let rows = history.rows();
-        let rates: Vec<u64> = rows.iter().map(|row| row.captured_bps).collect();
-        assert_eq!((rates.len(), rates[0], rates[549]), (600, 8_000, 8_000));
-        assert_eq!(&rates[550..], [0; 50]);
+            let now = Instant::ZERO + Duration::from_secs(second as u64);
+            counter.rates(now, &status).captured_bps
+        });
+        assert_eq!(rates.collect::<Vec<_>>(), [0, 8_000, 8_000, 0, 8_000]);
     }
 }
