@@ -6,10 +6,9 @@ mod starting;
 mod upgrading;
 
 use crate::adopted::Adopted;
-use crate::alarms::Alarms;
 use crate::audit::{AuditLog, by_signal};
-use crate::blocks::{BlockLines, BlockService, PartLine};
-use crate::centre::{Centre, NodeKind};
+use crate::blocks::BlockService;
+use crate::centre::Centre;
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
 use crate::history::HistoryService;
@@ -18,20 +17,18 @@ use crate::keys::{ListedKeys, NodeKeys};
 use crate::looks::Looks;
 use crate::notices::{self, Notices};
 use crate::passes::PassWatch;
-use crate::serve::{ServeService, ServedNode};
-use crate::services;
+use crate::serve::ServeService;
 use crate::station::{KeptInput, NodePlace, Station};
-use crate::status::{NodeStatus, OrderWords, SocketAccess, StatusReply, StatusServer};
+use crate::status::{OrderWords, SocketAccess, StatusReply, StatusServer};
 use crate::upgrade::{HandedInputs, NewProgram, NewSide, ProgramCommand, UpgradeDesk};
 use crate::web::{WebOrders, WebService};
-use skyhaul_config::{BlocksEntry, NodeConfig, NoticesConfig, StationConfig, WebEntry};
+use skyhaul_config::{BlocksEntry, NodeConfig, NoticesConfig};
 use skyhaul_events::{EventKind, Severity};
 use skyhaul_net::Clock;
-use skyhaul_store::{Disk, RealDisk};
 use skyhaul_units::Duration;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 pub(crate) use parts::Parts;
 use starting::{
