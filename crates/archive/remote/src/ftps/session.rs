@@ -76,7 +76,8 @@ impl FtpLogin {
     fn secured(&self, config: &ClientConfig) -> Result<RustlsFtpStream, FtpError> {
         // Data connections resume the TLS session of their own control connection: servers that
         // want that (ProFTPD) refuse them where the control connection resumed an earlier one.
-        let config = ClientConfig { resumption: Resumption::default(), ..config.clone() };
+        let mut config = config.clone();
+        config.resumption = Resumption::default();
         let stall = self.access.stall;
         let stream = self.connected(stall).map_err(FtpError::ConnectionError)?;
         let is_ipv6 = stream.peer_addr().is_ok_and(|address| address.is_ipv6());
