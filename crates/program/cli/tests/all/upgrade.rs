@@ -140,15 +140,14 @@ fn a_new_program_that_cannot_take_over_leaves_the_old_one_in_charge() {
     assert_refused(&order(&[]), 3, &["format version 2", "run the release that wrote it"]);
     fs::write(&memo, &known).unwrap();
     // Two at once.
+    let script = format!("#!/bin/sh\n: >{}\nexec sleep 600\n", at.join("begun").display());
+    let hangs = program(at, "hangs-too", &script);
     let hang = hangs.to_str().unwrap();
     let waits = ["upgrade", "--socket", "spool/status.sock", "--binary", hang, "--patience", "5 s"];
     let mut waiting = skyhaul(&waits, at);
     let waiting = Running::of(waiting.stdout(Stdio::null()).stderr(Stdio::piped()));
-    let second = || {
-        let second = with(&exits);
-        text(&second.stderr).contains("an upgrade is under way").then_some(second)
-    };
-    assert_refused(&until(second, || log(&site)), 2, &["an upgrade is under way"]);
+    until(|| at.join("begun").exists().then_some(()), || log(&site));
+    assert_refused(&with(&exits), 2, &["an upgrade is under way"]);
     let first = waiting.end();
     assert_eq!(first.code, Some(3), "{}", first.log);
     assert!(first.log.contains("is not ready within 5 s"), "{}", first.log);
