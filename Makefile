@@ -13,9 +13,9 @@
 # make bench-steady    how steady the default rate control is over loopback, beside a declared rate and TCP
 # make bench-serve    goodput of the server of products to 64 clients over loopback, and beside
 #                 2,000 slow readers (needs curl, openssl)
-# make bench-deliver    what deliveries cost a node at 1 TB a day, and what bad customers cost
-#                 the others
-#                 (needs openssl; with sshd and rclone there are four kinds of customers)
+# make bench-deliver    what deliveries cost a node at 1 TB a day, and what bad customers and 2,000
+#                 slow readers cost the others
+#                 (needs openssl and curl; with sshd and rclone there are four kinds of customers)
 # make bench-page    what 50 scrapes a second and 20 open pages cost two nodes that send as fast as
 #                 they can
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);

@@ -216,8 +216,8 @@ impl Node {
         };
         let history = start_history(config, centre.as_ref(), alarms.clone(), clock)?;
         let lines = block_lines(station.as_ref(), centre.as_ref(), alarms);
-        let start = |entry| BlockService::start(entry, lines, clock);
-        let blocks = config.blocks.as_ref().map(start).transpose()?.map(Arc::new);
+        let begin = |entry| BlockService::start(entry, lines, clock);
+        let blocks = config.blocks.as_ref().map(begin).transpose()?.map(Arc::new);
         let serve = start_serve(config, station.as_ref(), centre.as_ref(), clock)?;
         let parts = Arc::new(Parts {
             blocks: blocks.clone(),
