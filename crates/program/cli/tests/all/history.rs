@@ -64,7 +64,7 @@ fn a_node_that_is_killed_while_it_keeps_its_history_goes_on_with_it() {
     });
     let shown = run(&["history", mission[0], "--config", "centre.toml"], site.folder());
     let shown = text(&shown.stdout);
-    assert!(shown.contains("by 1 min, in seconds") && shown.contains("greatest of s-"), "{shown}");
+    assert!(shown.contains("by 5 min, in seconds") && shown.contains("greatest of s-"), "{shown}");
     let wrong = run(&["history", "x", "--config", "centre.toml"], site.folder());
     assert!(text(&wrong.stderr).contains("there is no series `x`"), "{}", text(&wrong.stderr));
 }
