@@ -13,7 +13,7 @@
 //!
 //! let mut book = HistoryBook::new(9_600);
 //! let begin = Utc::from_rfc3339("2026-11-27T12:00:00Z").unwrap();
-//! for second in 0..50 {
+//! for second in 0_u32..50 {
 //!     let sample = HistorySample::level("spool/bytes", HistoryUnit::Bytes, f64::from(second));
 //!     book.add(begin + Duration::from_secs(second.into()), &[sample]);
 //! }

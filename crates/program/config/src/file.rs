@@ -224,11 +224,7 @@ impl NodeFile {
         };
         notices.check(config)?;
         notices.resolve(base);
-        let mut plans = core::mem::take(&mut self.plan);
-        if plans.len() > PLANS_MAX {
-            return Err(ConfigError::many(config, "[[plan]]", plans.len(), PLANS_MAX));
-        }
-        plans.iter_mut().for_each(|plan| crate::from_base(base, &mut plan.file));
+        let plans = self.plans(config, base)?;
         let (node, status) = (self.node.clone(), self.status.clone());
         // A forward that names no node goes to the first destination.
         let is_sent = |forward: &ForwardEntry| match forward.node() {
@@ -244,7 +240,7 @@ impl NodeFile {
         let station = (!far.is_empty()).then(|| self.station(far, sent));
         let listens = !self.listen.is_empty();
         let centre = listens.then(|| self.centre(received, outlets));
-        let mut config_of = NodeConfig {
+        let made = NodeConfig {
             node,
             station,
             centre,
@@ -256,15 +252,21 @@ impl NodeFile {
             notices,
             plans,
         };
-        if let Some(station) = &mut config_of.station {
-            station.check(config)?;
-            station.resolve(base);
+        checked(made, config)
+    }
+
+    /// The plans of passes.
+    fn plans(
+        &mut self,
+        config: ConfigText<'_>,
+        base: &Path,
+    ) -> Result<Vec<PlanEntry>, ConfigError> {
+        let mut plans = core::mem::take(&mut self.plan);
+        if plans.len() > PLANS_MAX {
+            return Err(ConfigError::many(config, "[[plan]]", plans.len(), PLANS_MAX));
         }
-        if let Some(centre) = &mut config_of.centre {
-            centre.check(config)?;
-            centre.resolve(base);
-        }
-        Ok(config_of)
+        plans.iter_mut().for_each(|plan| crate::from_base(base, &mut plan.file));
+        Ok(plans)
     }
 
     /// Checks that each table has an effect beside the others.
@@ -433,4 +435,18 @@ impl NodeFile {
             forward,
         })
     }
+}
+
+/// The parts of a node, checked, with paths that start at the folder of the file.
+fn checked(mut config_of: NodeConfig, config: ConfigText<'_>) -> Result<NodeConfig, ConfigError> {
+    let base = config.file.parent().unwrap_or(Path::new(""));
+    if let Some(station) = &mut config_of.station {
+        station.check(config)?;
+        station.resolve(base);
+    }
+    if let Some(centre) = &mut config_of.centre {
+        centre.check(config)?;
+        centre.resolve(base);
+    }
+    Ok(config_of)
 }

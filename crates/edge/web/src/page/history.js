@@ -23,21 +23,38 @@ const kept = new Map();
 /** More series than a node keeps, in each range. */
 const KEPT_MAX = 1000;
 
-/** What the node keeps of a series in a range; `rows` is empty until it has answered. */
-export function over(series, range) {
-  const key = `${range.name} ${range.step} ${series}`;
-  if (!kept.has(key) && kept.size >= KEPT_MAX) kept.clear();
-  const known = kept.get(key) || { rows: [], asked: 0, isAsking: false };
-  kept.set(key, known);
-  if (!known.isAsking && Date.now() - known.asked >= range.every) {
-    known.isAsking = true;
+/** The names of the series that the node keeps, and when they were asked for. */
+const known = { names: new Set(), asked: 0 };
+/** A node that has begun has more of them soon. */
+const LIST_EVERY = 10000;
+
+/** Whether the node keeps a series, as far as is known. */
+function isKept(series) {
+  if (Date.now() - known.asked >= LIST_EVERY) {
     known.asked = Date.now();
-    ask('history', { series, last: range.name, step: range.step }).then((answer) => {
-      known.isAsking = false;
-      if (answer.rows) known.rows = answer.rows;
+    ask('history').then(({ series: all }) => {
+      if (all) known.names = new Set(all.map(({ name }) => name));
     });
   }
-  return known.rows;
+  return known.names.has(series);
+}
+
+/** What the node keeps of a series in a range; nothing until it has answered. */
+export function over(series, range) {
+  if (!isKept(series)) return [];
+  const key = `${range.name} ${range.step} ${series}`;
+  if (!kept.has(key) && kept.size >= KEPT_MAX) kept.clear();
+  const one = kept.get(key) || { rows: [], asked: 0, isAsking: false };
+  kept.set(key, one);
+  if (!one.isAsking && Date.now() - one.asked >= range.every) {
+    one.isAsking = true;
+    one.asked = Date.now();
+    ask('history', { series, last: range.name, step: range.step }).then((answer) => {
+      one.isAsking = false;
+      if (answer.rows) one.rows = answer.rows;
+    });
+  }
+  return one.rows;
 }
 
 /** Buttons for the ranges. `chosen` has a `range`; `again` draws the screen. */

@@ -66,7 +66,8 @@ function take(look) {
 
 /** Loads the rates of the seconds before the page was there. */
 async function loadRates() {
-  const names = Object.keys(RATES);
+  const { series = [] } = await ask('history');
+  const names = Object.keys(RATES).filter((name) => series.some((one) => one.name === RATES[name]));
   const wanted = names.map((name) => ask('history',
     { series: RATES[name], last: '10 min', step: '1 s' }));
   const answers = await Promise.all(wanted);

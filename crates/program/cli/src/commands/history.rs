@@ -102,7 +102,7 @@ impl HistoryCommand {
         }
         let step = Duration::from_secs(page.step_s).in_units();
         writeln!(out, "{} by {step}, in {}", page.series, word(page.unit))?;
-        let head = ["mean", "least", "greatest"].map(|name| format!("{name:>13}")).concat();
+        let head = ["mean", "least", "greatest"].map(|name| format!("{name:>16}")).concat();
         Ok(writeln!(out, "{:<20} {:>9}{head}", "from (UTC)", "values")?)
     }
 
@@ -124,8 +124,9 @@ impl HistoryCommand {
 
 fn line(unit: HistoryUnit, row: &HistoryRow, out: &mut dyn Write) -> std::io::Result<()> {
     let show = |value: f64| shown(unit, value);
-    let figures = [row.mean, row.min, row.max].map(|value| format!("{:>13}", show(value)));
-    write!(out, "{:<20} {:>9}{}", row.at, row.count, figures.concat())?;
+    let figures = [row.mean, row.min, row.max].map(|value| format!("{:>16}", show(value)));
+    let at = row.at.get(..19).unwrap_or(&row.at);
+    write!(out, "{at:<20} {:>9}{}", row.count, figures.concat())?;
     if let Some((half, most)) = row.p50.zip(row.p95) {
         write!(out, "  p50 {}, p95 {}", show(half), show(most))?;
     }

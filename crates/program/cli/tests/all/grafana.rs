@@ -127,7 +127,9 @@ impl Prometheus {
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        let json: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+        // While it begins it says so in plain text.
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        let Ok(json) = serde_json::from_str::<Value>(body) else { return 0 };
         assert_eq!(json["status"], "success", "{expression}: {json}");
         json["data"]["result"].as_array().map_or(0, Vec::len)
     }

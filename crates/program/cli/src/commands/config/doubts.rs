@@ -8,18 +8,8 @@ use std::path::Path;
 
 /// What would keep the node from working, each as a sentence and what to do.
 pub fn doubts(config: &NodeConfig) -> Vec<String> {
-    let NodeConfig {
-        node,
-        station,
-        centre,
-        blocks,
-        serve,
-        web,
-        history: _,
-        status,
-        notices,
-        plans,
-    } = config;
+    let NodeConfig { node, station, centre, blocks, serve, web, .. } = config;
+    let NodeConfig { status, notices, plans, .. } = config;
     let far = station.iter().flat_map(|station| &station.destinations).map(|far| &far.peer);
     let (mut peers, mut folders) = (Vec::new(), Vec::new());
     if let Some(centre) = centre {
