@@ -252,10 +252,9 @@ impl Station {
     ///
     /// # Errors
     /// What is wrong.
-    pub(crate) fn check(config: &StationConfig, clock: Clock) -> Result<(), Fault> {
+    pub(crate) fn check(config: &StationConfig) -> Result<(), Fault> {
         routing::check_missions(config, &services::missions(&config.missions)?)?;
-        memo::check(&config.node.state)?;
-        LineOpening::of(config, clock, ProgramBlocks::Unserved).map(drop)
+        memo::check(&config.node.state)
     }
 
     /// Ends it: what its threads do now, they finish.

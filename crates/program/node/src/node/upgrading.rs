@@ -4,6 +4,7 @@
 
 use super::{EventKind, Node, NodeStart, ServiceState, Signals};
 use crate::fault::Fault;
+use crate::keys;
 use crate::services;
 use crate::station::{self, KeptInput, Station, StoppedInputs};
 use crate::upgrade::{
@@ -92,8 +93,8 @@ impl<'a> Upgrading<'a> {
 /// What is wrong.
 pub fn check(config: &NodeConfig) -> Result<(), Fault> {
     services::identity(&config.node)?;
-    let station = config.station.as_deref();
-    station.map_or(Ok(()), |station| Station::check(station, Clock::start()))
+    keys::known_keys(&config.node.state)?;
+    config.station.as_deref().map_or(Ok(()), Station::check)
 }
 
 /// Starts the node in this process, in place of the old one.

@@ -33,7 +33,7 @@ pub(super) fn all(look: &NodeLook) -> Vec<MetricFamily> {
 fn of_alarms(status: &NodeStatus) -> Option<MetricFamily> {
     let mut standing = gauge("alarms_standing", "Alarms that stand, by kind.");
     let mut by_kind: BTreeMap<&str, u64> = BTreeMap::new();
-    for alarm in super::alarms::standing(status) {
+    for alarm in status.standing_alarms() {
         *by_kind.entry(alarm.kind.name()).or_default() += 1;
     }
     for (kind, number) in &by_kind {
