@@ -8,8 +8,8 @@
 
 mod feed;
 
-use crate::support::node::free_address;
 use crate::support::patience::{PATIENCE, until};
+use crate::support::ports::free_address;
 use crate::support::process::{Running, run, skyhaul, text};
 use crate::support::recordings::{DAMAGED, expected};
 use crate::support::refusal::assert_refused;
