@@ -10,7 +10,6 @@ use crate::audit::{AuditLog, by_signal};
 use crate::blocks::BlockService;
 use crate::centre::Centre;
 use crate::fault::Fault;
-use crate::guests::ProgramBlocks;
 use crate::history::HistoryService;
 use crate::journal::{EventLog, EventNote};
 use crate::keys::{ListedKeys, NodeKeys};
@@ -32,8 +31,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use parts::Parts;
 use starting::{
-    ShownBy, Watches, alarms_of, block_lines, look, open_disk, start_history, start_parts,
-    start_serve, tell_start,
+    ShownBy, Watches, alarms_of, block_lines, look, open_disk, programs, start_blocks,
+    start_history, start_parts, start_serve, tell_start,
 };
 use upgrading::Upgrading;
 pub use upgrading::check;
@@ -192,14 +191,10 @@ impl Node {
         // Before the first event: it is told too.
         let tellers = notices::prepare(&config.notices, &disk, clock, &events)?;
         tell_start(config, &events);
-        let served = match config.blocks {
-            Some(_) => ProgramBlocks::Served,
-            None => ProgramBlocks::Unserved,
-        };
         let place = NodePlace {
             disk: disk.clone(),
             clock,
-            blocks: served,
+            blocks: programs(config),
             events: events.clone(),
             keys: keys.clone(),
             handed: start.handed.clone(),
@@ -216,8 +211,7 @@ impl Node {
         };
         let history = start_history(config, centre.as_ref(), alarms.clone(), clock)?;
         let lines = block_lines(station.as_ref(), centre.as_ref(), alarms);
-        let begin = |entry| BlockService::start(entry, lines, clock);
-        let blocks = config.blocks.as_ref().map(begin).transpose()?.map(Arc::new);
+        let blocks = start_blocks(config, lines, clock)?;
         let serve = start_serve(config, station.as_ref(), centre.as_ref(), clock)?;
         let parts = Arc::new(Parts {
             blocks: blocks.clone(),

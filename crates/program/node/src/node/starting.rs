@@ -2,9 +2,10 @@
 
 use super::{KeptSymbols, Options, Parts};
 use crate::alarms::Alarms;
-use crate::blocks::{BlockLines, PartLine};
+use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{Centre, NodeKind};
 use crate::fault::Fault;
+use crate::guests::ProgramBlocks;
 use crate::history::{HistoryPlace, HistoryService, latency_budget};
 use crate::journal::EventSink;
 use crate::looks::{HeartBeat, LookTaker, Looks, NodeLook};
@@ -160,6 +161,24 @@ pub fn start_serve(
     let serve = config.serve.as_ref().zip(served);
     let start = |(entry, served)| ServeService::start(entry, served, &config.node, clock);
     Ok(serve.map(start).transpose()?.map(Arc::new))
+}
+
+/// Whether programs give blocks to this node.
+pub const fn programs(config: &NodeConfig) -> ProgramBlocks {
+    match config.blocks {
+        Some(_) => ProgramBlocks::Served,
+        None => ProgramBlocks::Unserved,
+    }
+}
+
+/// Starts the block service, where there is one.
+pub fn start_blocks(
+    config: &NodeConfig,
+    lines: BlockLines<'_>,
+    clock: Clock,
+) -> Result<Option<Arc<BlockService>>, Fault> {
+    let start = |entry| BlockService::start(entry, lines, clock);
+    Ok(config.blocks.as_ref().map(start).transpose()?.map(Arc::new))
 }
 
 /// What the block service is given of the node's parts.
