@@ -125,7 +125,7 @@ mod tests {
         let mut request = ServeRequest::new(ServeMethod::Get, "/api/v1/events/stream").unwrap();
         let of = |request: &ServeRequest| EventsAsked::of_stream(request, 9).unwrap().from;
         assert_eq!(of(&request), EventsFrom::Behind(9));
-        request.headers.push(("last-event-id".to_owned(), "4".to_owned()));
+        request.headers.insert("last-event-id".to_owned(), "4".to_owned());
         assert_eq!(of(&request), EventsFrom::Behind(4));
     }
 }
