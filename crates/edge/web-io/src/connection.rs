@@ -16,7 +16,9 @@ use skyhaul_http_io::{ClientProgress, ConnectionLimits, HttpConnection, read_hea
 use skyhaul_serve::{AnswerBody, ServeAnswer, ServeMethod, ServeRequest};
 use skyhaul_units::Duration;
 use skyhaul_web::access::{WebCredential, WebOrder, WebTls, check_address, check_post};
-use skyhaul_web::{EventsAsked, WebReply, history_query, secured_answer, stream_head, web_answer};
+use skyhaul_web::{
+    EventsAsked, WebReply, check_method, history_query, secured_answer, stream_head, web_answer,
+};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -123,6 +125,7 @@ impl Client {
         let mut asked = read_head(head)?;
         self.shared.check_host(&asked)?;
         check_address(&asked)?;
+        check_method(&asked)?;
         let credential = WebCredential::of(&asked, &self.shared.cookie);
         let mut events = None;
         let reply = match asked.method {
@@ -196,11 +199,8 @@ impl Client {
             _ => {}
         }
         let caller = shared.admit(asked, credential)?;
-        let Some(caller) = caller.filter(|_| WebOrder::is_at(asked)) else {
-            let WebReply::Answer(refused) = web_answer(asked, &*shared.look()) else {
-                return Err(ServeAnswer::problem(405, "this address takes GET"));
-            };
-            return Err(refused);
+        let Some(caller) = caller else {
+            return Err(ServeAnswer::problem(404, "nothing here takes orders"));
         };
         asked.body = whole_body(body).await?;
         let order = WebOrder::read(asked)?;

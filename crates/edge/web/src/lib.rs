@@ -28,7 +28,8 @@ pub use exposition::{ExpositionForm, MetricFamily, MetricKind, exposition};
 pub use history::history_query;
 pub use listing::ROWS_MAX;
 pub use router::{
-    ORDER_ROUTES, ROUTES, WebReply, needed_role, secured as secured_answer, stream_head, web_answer,
+    ORDER_ROUTES, ROUTES, WebReply, check_method, needed_role, secured as secured_answer,
+    stream_head, web_answer,
 };
 pub use source::{RowVisit, WebLack, WebList, WebSource};
 

@@ -1,6 +1,6 @@
 //! Which answer a request gets.
 
-use crate::access::WebRole;
+use crate::access::{WebOrder, WebRole};
 use crate::assets::PAGE_FILES;
 use crate::exposition::{ExpositionForm, exposition};
 use crate::listing::{json_text, page, row};
@@ -58,25 +58,33 @@ pub fn needed_role(request: &ServeRequest) -> Option<WebRole> {
     }
 }
 
+/// Refuses a request whose address does not take its method.
+///
+/// # Errors
+/// The answer: 405, with the methods that it takes.
+pub fn check_method(request: &ServeRequest) -> Result<(), ServeAnswer> {
+    use ServeMethod::{Get, Head, Post};
+    let (names, methods): (_, &[ServeMethod]) = match request.segments()[..] {
+        ["api", "v1", "session"] => ("GET, HEAD, POST", &[Get, Head, Post]),
+        ["api", "v1", "session", _] => ("POST", &[Post]),
+        _ if WebOrder::is_at(request) => ("POST", &[Post]),
+        _ => ("GET, HEAD", &[Get, Head]),
+    };
+    if methods.contains(&request.method) {
+        return Ok(());
+    }
+    let refused = ServeAnswer::problem(405, &format!("this address takes {names}"));
+    Err(secured(refused.header("allow", names)))
+}
+
 /// The answer to a request that was admitted.
 pub fn web_answer(request: &ServeRequest, source: &dyn WebSource) -> WebReply {
-    if !matches!(request.method, ServeMethod::Get | ServeMethod::Head) {
-        let what = "this address takes GET and HEAD; /openapi.yaml names those of orders";
-        let refused = ServeAnswer::problem(405, what).header("allow", "GET, HEAD");
-        return WebReply::Answer(secured(refused));
-    }
     let answer = match request.segments()[..] {
         ["livez"] => alive(source),
         ["readyz"] => ready(source),
         ["metrics"] => metrics(request, source),
         ["openapi.yaml"] => text("application/yaml", OPENAPI.to_owned()),
         ["api", "v1", "stream"] => return WebReply::Stream(stream_head()),
-        ["api", "v1", "session", _]
-        | ["api", "v1", "alarms", _, "ack"]
-        | ["api", "v1", "deliveries", _, _] => {
-            let what = "this address takes POST alone: it changes something";
-            ServeAnswer::problem(405, what).header("allow", "POST")
-        }
         ["api", "v1", "status"] => live(json_text(source.summary().to_owned())),
         ["api", "v1", list] => {
             listed(list, |list| page(list, request, source)).unwrap_or_else(nothing)

@@ -3,7 +3,7 @@
 use crate::source::RowVisit;
 use crate::{
     MetricFamily, ORDER_ROUTES, PAGE_FILES, ROUTES, WebLack, WebList, WebReply, WebSource,
-    web_answer,
+    check_method, web_answer,
 };
 use serde_json::{Value, json};
 use skyhaul_serve::{ServeAnswer, ServeMethod, ServeRequest};
@@ -146,11 +146,27 @@ fn what_cannot_be_answered_is_refused_with_a_sentence() {
         assert_eq!(answer.status, status, "{target}");
         assert!(answer.text().contains(said), "{target}: {}", answer.text());
     }
-    let post = ServeRequest::new(ServeMethod::Post, "/api/v1/status").unwrap();
-    let WebReply::Answer(answer) = web_answer(&post, &few()) else { panic!("no stream") };
-    assert_eq!((answer.status, answer.header_of("allow")), (405, Some("GET, HEAD")));
-    let order = ask(&few(), "/api/v1/alarms/x/ack");
-    assert_eq!((order.status, order.header_of("allow")), (405, Some("POST")));
+}
+
+#[test]
+fn an_address_says_which_methods_it_takes() {
+    use ServeMethod::{Get, Head, Other, Post};
+    for (target, taken, allow) in [
+        ("/api/v1/status", vec![Get, Head], "GET, HEAD"),
+        ("/page.js", vec![Get, Head], "GET, HEAD"),
+        ("/api/v1/session", vec![Get, Head, Post], "GET, HEAD, POST"),
+        ("/api/v1/session/end", vec![Post], "POST"),
+        ("/api/v1/alarms/x/ack", vec![Post], "POST"),
+        ("/api/v1/deliveries/1/again", vec![Post], "POST"),
+    ] {
+        for method in [Get, Head, Post, Other] {
+            let checked = check_method(&ServeRequest::new(method, target).unwrap());
+            assert_eq!(checked.is_ok(), taken.contains(&method), "{target}");
+            if let Err(refused) = checked {
+                assert_eq!((refused.status, refused.header_of("allow")), (405, Some(allow)));
+            }
+        }
+    }
 }
 
 #[test]
