@@ -187,7 +187,7 @@ pub enum Command {
     ///
     /// Shows how to change the settings that are too small.
     Tune(tune::Tune),
-    /// Lets a running node go on in a new process, without losing a pass.
+    /// Lets a running node go on in a new process, in mid-pass.
     Upgrade(upgrade::Upgrade),
     /// Keeps the users and tokens of a node's page.
     #[command(subcommand)]

@@ -49,11 +49,13 @@ pub const GROUPS: [TaskGroup; 10] = [
     TaskGroup { task: "Know far nodes", commands: &["pair", "node"] },
     TaskGroup {
         task: "Run a node",
-        commands: &["run", "keygen", "config", "upgrade", "serve", "web"],
+        commands: &["run", "keygen", "key", "config", "upgrade", "serve", "web"],
     },
     TaskGroup {
         task: "Look at a node",
-        commands: &["status", "alarms", "events", "audit", "gaps", "passes", "path", "report"],
+        commands: &[
+            "status", "alarms", "events", "audit", "gaps", "passes", "path", "history", "report",
+        ],
     },
     TaskGroup { task: "Keep products", commands: &["catalogue", "archive", "reprocess"] },
     TaskGroup {

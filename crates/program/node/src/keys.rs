@@ -98,11 +98,7 @@ impl NodeKeys {
         let files = KeyFiles::new(disk, node);
         let stored = files.read(node)?;
         let record = files.record()?;
-        let keeper = KeyKeeper::open(files, stored, record, clock.utc()).map_err(|error| {
-            let help = "repair the disk or the permissions, then start the node again";
-            let what = format!("what is known of keys cannot be kept ({error})");
-            Fault::environment(what, KEYS_FILE, help)
-        })?;
+        let keeper = KeyKeeper::open(files, stored, record, clock.utc());
         let kept = KeptKeys {
             keeper,
             listed: ListedKeys::of(config).0,
@@ -456,7 +452,6 @@ impl NodeKeys {
         let stored =
             skyhaul_identity::StoredKeys { current: identity, since: clock.utc(), next: None };
         let keeper = KeyKeeper::open(files, stored, Default::default(), clock.utc());
-        let keeper = keeper.expect("a disk with room");
         let (own, changes) = (keeper.own().clone(), AtomicU64::new(keeper.changes()));
         let kept = KeptKeys {
             keeper,

@@ -154,11 +154,9 @@ pub struct KeyKeeper<S> {
 }
 
 impl<S: KeyStore> KeyKeeper<S> {
-    /// Goes on where the last run ended, which may have been at any step.
-    ///
-    /// # Errors
-    /// The record cannot be written.
-    pub fn open(store: S, keys: StoredKeys, record: KeyRecord, now: Utc) -> Result<Self, String> {
+    /// Goes on where the last run ended, which may have been at any step. A node also starts where
+    /// its disk is full: what it finds here, the next start finds again.
+    pub fn open(store: S, keys: StoredKeys, record: KeyRecord, now: Utc) -> Self {
         let StoredKeys { current, since, next } = keys;
         let own = OwnKey::from(current);
         let news = VecDeque::new();
@@ -169,15 +167,15 @@ impl<S: KeyStore> KeyKeeper<S> {
         if record.own.is_none_or(|birth| birth.key != key) {
             record.own = Some(KeyBirth { key, since: since.min(now) });
         }
-        if record != this.record {
-            this.save(record)?;
+        if record != this.record && this.save(record.clone()).is_err() {
+            this.record = record;
         }
         if this.record.rotation.is_none() {
             // What was left of a step that did not begin, or had ended. It does no harm.
             let _ = this.store.clean();
             this.next = None;
         }
-        Ok(this)
+        this
     }
 
     /// What became of a change that was under way.

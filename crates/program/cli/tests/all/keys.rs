@@ -228,6 +228,24 @@ fn a_revoked_key_is_refused_within_a_second_over_restarts_and_is_named() {
 }
 
 #[test]
+fn a_revoked_key_that_follows_the_one_of_the_configuration_is_named_too() {
+    let streaming = Streaming::begin();
+    let folder = streaming.folder().to_owned();
+    let listed = settled("station.toml", &folder);
+    key(&["rotate"], "station.toml", &folder);
+    let station = settled("station.toml", &folder);
+    assert_ne!(station, listed);
+    let said = key(&["revoke", &station], "centre.toml", &folder);
+    assert!(said.contains("a key of s, which cannot connect"), "{said}");
+    let alarms = || printed(&["alarms", "list", "--config", "centre.toml"], &folder);
+    until(|| alarms().contains("key-revoked").then_some(()), alarms);
+    let checked = text(&run(&["config", "check", "centre.toml"], &folder).stderr);
+    let named = format!("the key that follows {listed} of peer `s` is revoked");
+    assert!(checked.contains(&named), "{checked}");
+    streaming.site.until(|status| (line(status)["state"] == "refused").then_some(()));
+}
+
+#[test]
 fn a_node_without_others_changes_its_key_at_once_and_an_old_key_is_an_alarm() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

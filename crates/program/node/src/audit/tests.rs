@@ -100,7 +100,7 @@ fn where_an_order_cannot_be_written_it_is_refused_with_what_to_do() {
 }
 
 fn on(disk: &SimDisk) -> Result<AuditLog, Fault> {
-    AuditLog::open(Arc::new(disk.copy()), Clock::start(), EventSink::default())
+    AuditLog::open(Arc::new(disk.clone()), Clock::start(), EventSink::default())
 }
 
 fn lines_of(log: &AuditLog) -> Vec<AuditLine> {
@@ -195,7 +195,7 @@ fn a_file_that_is_complete_is_followed_by_another_one_of_the_same_chain_whenever
         let disk = SimDisk::new(ByteCount::mib(1));
         let mut given = 0_u64;
         for run in 0..6_u64 {
-            let log = AuditLog::open(Arc::new(disk.copy()), Clock::start(), EventSink::default());
+            let log = AuditLog::open(Arc::new(disk.clone()), Clock::start(), EventSink::default());
             let log = log.unwrap();
             log.tail().complete = 700;
             for _ in 0..(seed + run) % 5 {

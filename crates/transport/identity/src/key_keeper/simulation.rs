@@ -45,7 +45,7 @@ struct Node {
 impl Node {
     fn new(name: &'static str, seed: u8) -> Self {
         let store = MemoryStore::new(key(seed));
-        let keeper = Some(store.open(at(0)).unwrap());
+        let keeper = Some(store.open(at(0)));
         let (listed, sent) = (key(seed).fingerprint(), VecDeque::new());
         Self { name, listed, store, keeper, shown: None, sent, told: None, seed, changes: 0 }
     }
@@ -133,7 +133,7 @@ impl World {
             5 => node.keeper.iter_mut().for_each(|keeper| keeper.advance(&peer, now)),
             6 if node.keeper.is_none() => {
                 node.store.0.borrow_mut().fault = Fault::None;
-                node.keeper = Some(node.store.open(now).unwrap());
+                node.keeper = Some(node.store.open(now));
             }
             7 => {
                 let after = u32::try_from(self.random.below(4)).unwrap();
@@ -174,7 +174,7 @@ fn two_nodes_that_change_their_keys_can_always_connect_and_come_to_the_end() {
         for node in &mut world.nodes {
             // What a disk has after an error is known after a restart.
             node.store.0.borrow_mut().fault = Fault::None;
-            node.keeper = Some(node.store.open(at(world.now)).unwrap());
+            node.keeper = Some(node.store.open(at(world.now)));
         }
         // The line may have lost what was said: as a node does, each says it again in a new
         // session.
@@ -183,7 +183,7 @@ fn two_nodes_that_change_their_keys_can_always_connect_and_come_to_the_end() {
         world.end_session();
         (0..400).for_each(|_| world.step(Weather::Fair));
         for node in &mut world.nodes {
-            node.keeper = Some(node.store.open(at(world.now)).unwrap());
+            node.keeper = Some(node.store.open(at(world.now)));
         }
         for place in 0..2 {
             let (node, other) = (&world.nodes[place], &world.nodes[1 - place]);

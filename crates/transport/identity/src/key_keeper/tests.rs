@@ -42,7 +42,7 @@ impl MemoryStore {
         })))
     }
 
-    pub fn open(&self, now: Utc) -> Result<KeyKeeper<Self>, String> {
+    pub fn open(&self, now: Utc) -> KeyKeeper<Self> {
         let (keys, record) = {
             let disk = self.0.borrow();
             let (current, next) = (disk.current.clone(), disk.next.clone());
@@ -112,7 +112,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let store = MemoryStore::new(key(1));
-        let keeper = store.open(at(1)).unwrap();
+        let keeper = store.open(at(1));
         Self { store, keeper }
     }
 
@@ -122,7 +122,7 @@ impl Bench {
     }
 
     fn restart(&mut self) {
-        self.keeper = self.store.open(at(4)).unwrap();
+        self.keeper = self.store.open(at(4));
     }
 
     fn state(&self) -> String {
