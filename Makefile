@@ -43,7 +43,8 @@ SESSION_SEEDS = 10000
 KILLS = 200
 
 .PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net \
-	bench-steady bench-stream bench-rtp bench-serve bench-deliver bench-page compare compare-apps fuzz \
+	bench-steady bench-stream bench-rtp bench-serve bench-deliver bench-page compare \
+	compare-apps fuzz \
 	fuzz-long wheel deb check-deb static oci check-oci setup build
 .DEFAULT_GOAL = build
 

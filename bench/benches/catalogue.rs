@@ -1,17 +1,17 @@
 //! A catalogue of many items and deliveries: how fast it grows, how long pages of lists take, and
 //! what memory the process has.
 //!
-//! `BENCH_ITEMS` says how many items (100,000; 10 million take about 12 GB of disk in `BENCH_DIR`,
-//! by default where the system keeps temporary files, and hours). With `BENCH_KEPT` the catalogue is
+//! `BENCH_ITEMS` says how many items (100,000; 10 million take about 8 GB of disk in `BENCH_DIR`, by
+//! default where the system keeps temporary files, and hours). With `BENCH_KEPT` the catalogue is
 //! this file and is kept: where it is there, no items are made. `bench/peers/catalogue.py` makes a
 //! small one large in minutes.
 //!
 //! Seven deliveries are made for each five items, to 24 destinations; one in a hundred has failed.
 //! Items are published as a centre does it, each with its files and deliveries in one transaction,
-//! by 64 threads at a time, so that the writer has groups to commit. Each question is asked as often on a connection that
-//! knows nothing and on one that does; the slowest answer of both counts. Bars, for 10 million
-//! items and 14 million deliveries: a page of a search in 50 ms, a list of one customer's failures
-//! in 200 ms, less than 300 MB of memory, 500 changes a second.
+//! by 64 threads at a time, so that the writer has groups to commit. Each question is asked as often
+//! on a connection that knows nothing and on one that does; the slowest answer of both counts. Bars,
+//! for 10 million items and 14 million deliveries: a page of a search in 50 ms, a list of one
+//! customer's failures in 200 ms, less than 300 MB of memory, 500 changes a second.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "wall-clock figures, to be read")]

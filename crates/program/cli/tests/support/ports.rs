@@ -10,8 +10,8 @@ const PORTS: u16 = 12_000;
 /// More than the ports of a few tests.
 const APART: u16 = 97;
 
-/// An address that a program can bind again and again, over UDP and TCP. Its port is not one of those
-/// that the system gives to other sockets (32768 to 60999 by default), and each call returns
+/// An address that a program can bind again and again, over UDP and TCP. Its port is not one of
+/// those that the system gives to other sockets (32768 to 60999 by default), and each call returns
 /// another one.
 pub fn free_address() -> SocketAddr {
     static CALLS: AtomicU16 = AtomicU16::new(0);
