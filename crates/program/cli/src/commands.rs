@@ -102,7 +102,7 @@ pub enum Command {
     Files(files::FilesCommand),
     /// Shows what happened at a running node, and follows it.
     Events(events::EventsCommand),
-    /// Shows the figures of a running node over time: rates, queues, latency.
+    /// Shows the figures of a running node over time.
     History(history::HistoryCommand),
     /// Carries applications' TCP and UDP over one session.
     ///

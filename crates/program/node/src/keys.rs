@@ -165,9 +165,9 @@ impl NodeKeys {
         self.kept().keeper.record().known.all(listed)
     }
 
-    /// Whether a key is revoked.
-    pub fn is_revoked(&self, key: Fingerprint) -> bool {
-        self.kept().keeper.record().known.is_revoked(key)
+    /// Whether a session with this key is to end: it is revoked, or what follows it is.
+    pub fn ends_session(&self, shown: Fingerprint) -> bool {
+        self.kept().keeper.record().known.ends_session(shown)
     }
 
     /// The key that follows another one.

@@ -110,6 +110,12 @@ impl KnownKeys {
         self.revoked.contains_key(&key)
     }
 
+    /// Whether a session with this key is to end: it is revoked, or all keys that may be used in its
+    /// stead are.
+    pub fn ends_session(&self, shown: Fingerprint) -> bool {
+        self.is_revoked(shown) || self.accepted(shown).is_empty()
+    }
+
     /// Takes a statement of the node at the other end of a session, which has the key `shown`.
     ///
     /// # Errors
@@ -289,6 +295,7 @@ mod tests {
         assert_eq!(known.seen(print(2), at(9)), KeyChange::Changed);
         assert_eq!(known.accepted(print(1)), [print(2)]);
         assert_eq!(known.all(print(1)), [print(1), print(2)]);
+        assert!(!known.ends_session(print(1)), "a session goes on with the key that it began with");
         step(&mut known, 2, KeyStage::Switched, [2, 3]).unwrap();
         assert_eq!(known.accepted(print(1)), [print(3)]);
         assert_eq!(known.accepted(print(2)), [print(3)]);
@@ -311,6 +318,18 @@ mod tests {
         // A rotation that is begun anew.
         assert_eq!(step(&mut known, 4, KeyStage::Staged, [4, 6]), Ok(KeyChange::Changed));
         assert_eq!(known.accepted(print(4)), [print(6), print(4)]);
+    }
+
+    #[test]
+    fn the_session_of_a_former_key_ends_with_the_key_that_follows_it() {
+        let mut known = KnownKeys::default();
+        step(&mut known, 1, KeyStage::Switched, [1, 2]).unwrap();
+        known.revoke(print(2), "stolen", at(3)).unwrap();
+        assert!(known.ends_session(print(1)) && known.ends_session(print(2)));
+        known.allow(print(2), at(4)).unwrap();
+        assert!(!known.ends_session(print(1)) && !known.ends_session(print(2)));
+        known.revoke(print(1), "stolen long ago", at(5)).unwrap();
+        assert!(known.ends_session(print(1)) && !known.ends_session(print(2)));
     }
 
     #[test]

@@ -42,8 +42,8 @@ impl Downlink {
     pub(super) fn follow_keys(&mut self, now: Instant, manager: &mut SessionManager) {
         if self.admitted.seen != Some(self.lines.keys.changes()) {
             self.accept_keys(manager);
-            let is_revoked = |caller: &Caller| self.lines.keys.is_revoked(caller.keys.shown());
-            let revoked = self.connections.iter().filter(|(_, caller)| is_revoked(caller));
+            let is_over = |caller: &Caller| self.lines.keys.ends_session(caller.keys.shown());
+            let revoked = self.connections.iter().filter(|(_, caller)| is_over(caller));
             for id in revoked.map(|(id, _)| *id).collect::<Vec<SessionId>>() {
                 self.let_go(now, manager, id, "the key of this session is revoked");
             }

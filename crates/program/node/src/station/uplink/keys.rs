@@ -104,8 +104,8 @@ pub(super) fn follow(uplink: &mut Uplink, now: Instant, served: &mut Served<'_>)
 
 fn end_if_revoked(uplink: &mut Uplink, now: Instant, served: &mut Served<'_>) {
     let shown = uplink.keys.session.as_ref().map(SessionKeys::shown);
-    let is_revoked = shown.is_some_and(|key| uplink.keys.node.is_revoked(key));
-    if is_revoked && let Some(id) = uplink.connection.id() {
+    let is_over = shown.is_some_and(|key| uplink.keys.node.ends_session(key));
+    if is_over && let Some(id) = uplink.connection.id() {
         let reason = "the key of this session is revoked";
         served.manager.close(now, id, reason);
         uplink.keys.session = None;
