@@ -8,10 +8,10 @@
 //!
 //! Seven deliveries are made for each five items, to 24 destinations; one in a hundred has failed.
 //! Items are published as a centre does it, each with its files and deliveries in one transaction,
-//! by 64 threads at a time, so that the writer has groups to commit. Each question is asked as often
-//! on a connection that knows nothing and on one that does; the slowest answer of both counts. Bars,
-//! for 10 million items and 14 million deliveries: a page of a search in 50 ms, a list of one
-//! customer's failures in 200 ms, less than 300 MB of memory, 500 changes a second.
+//! by 64 threads at a time, so that the writer has groups to commit. Each question is asked as
+//! often on a connection that knows nothing and on one that does; the slowest answer of both
+//! counts. Bars, for 10 million items and 14 million deliveries: a page of a search in 50 ms, a
+//! list of one customer's failures in 200 ms, less than 300 MB of memory, 500 changes a second.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "wall-clock figures, to be read")]

@@ -14,8 +14,7 @@ use crate::history::HistoryService;
 use crate::journal::{EventLog, EventNote};
 use crate::keys::{ListedKeys, NodeKeys};
 use crate::looks::Looks;
-use crate::notices::{self, Notices};
-use crate::passes::PassWatch;
+use crate::notices;
 use crate::serve::ServeService;
 use crate::station::{KeptInput, NodePlace, Station};
 use crate::status::{OrderWords, SocketAccess, StatusReply, StatusServer};
@@ -99,7 +98,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How a node goes on in another process.
 #[derive(Debug)]
-pub struct Succession {
+pub struct ProcessChange {
     /// The process that it takes over from.
     pub from: Option<NewSide>,
     /// How the program is started again.
@@ -116,9 +115,9 @@ pub fn run(
     file: PathBuf,
     options: Options,
     signals: Signals<'_>,
-    succession: Succession,
+    change: ProcessChange,
 ) -> Result<(), Fault> {
-    let Succession { from, program } = succession;
+    let ProcessChange { from, program } = change;
     let desk = Arc::<UpgradeDesk>::default();
     let mut start = NodeStart { file, options, desk, handed: Arc::default() };
     let mut node = match from {
@@ -172,9 +171,7 @@ struct Node {
     server: StatusServer,
     audit: Arc<AuditLog>,
     keys: Arc<NodeKeys>,
-    passes: Option<Arc<PassWatch>>,
-    /// Those who are told of events.
-    tellers: Option<Notices>,
+    watches: Watches,
     notices: NoticesConfig,
     /// Ends last: the others tell it how they end.
     log: EventLog,
@@ -205,7 +202,7 @@ impl Node {
             centre.shared().desk.doors.calls_peers(station.files());
         }
         let alarms = alarms_of(station.as_ref(), centre.as_ref());
-        let Watches { tellers, passes } = match &alarms {
+        let watches = match &alarms {
             Some(alarms) => Watches::start(config, tellers, alarms, &events)?,
             None => Watches::default(),
         };
@@ -221,7 +218,7 @@ impl Node {
             events: events.clone(),
             audit: audit.clone(),
             keys: keys.clone(),
-            passes: passes.clone(),
+            passes: watches.passes.clone(),
             upgrade: start.desk.clone(),
             history: history.as_ref().map(|history| history.desk().clone()),
         });
@@ -247,8 +244,7 @@ impl Node {
             server,
             audit,
             keys,
-            passes,
-            tellers,
+            watches,
             notices: config.notices.clone(),
             log,
         })
@@ -415,7 +411,7 @@ impl Node {
             all.changes.push("the users of [status] changed".to_owned());
         }
         self.keys.adopt(listed);
-        let passes = self.passes.as_ref().map(|passes| passes.adopt(&plans)).transpose();
+        let passes = self.watches.passes.as_ref().map(|passes| passes.adopt(&plans)).transpose();
         if passes.map_err(|fault| fault.to_string())? == Some(true) {
             all.changes.push("the plans of passes changed".to_owned());
         }
@@ -485,7 +481,7 @@ impl Node {
                 .severity(Severity::Critical),
         };
         self.log.sink().note(stopped);
-        drop(self.tellers);
+        drop(self.watches);
         drop(self.log);
         ended
     }

@@ -110,8 +110,8 @@ impl KnownKeys {
         self.revoked.contains_key(&key)
     }
 
-    /// Whether a session with this key is to end: it is revoked, or all keys that may be used in its
-    /// stead are.
+    /// Whether a session with this key is to end: it is revoked, or all keys that may be used in
+    /// its stead are.
     pub fn ends_session(&self, shown: Fingerprint) -> bool {
         self.is_revoked(shown) || self.accepted(shown).is_empty()
     }

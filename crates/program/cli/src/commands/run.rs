@@ -4,7 +4,7 @@ use super::service::ServiceManager;
 use super::signals::{Process, TakeOver};
 use skyhaul_config::NodeConfig;
 use skyhaul_exit::{Exit, Failure};
-use skyhaul_node::node::{self, KeptSymbols, Options, Signals, Succession, Until};
+use skyhaul_node::node::{self, KeptSymbols, Options, ProcessChange, Signals, Until};
 use skyhaul_node::upgrade::{NewSide, ProgramCommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -83,8 +83,8 @@ fn start(command: &RunNode, config: NodeConfig, from: Option<NewSide>) -> Result
     let manager = ServiceManager::of_process();
     let tell = |state| manager.tell(state);
     let signals = Signals { stop: &stop, reload: &reload, tell: &tell, pulse: manager.pulse() };
-    let succession = Succession { from, program };
-    Ok(node::run(&config, command.config.clone(), options, signals, succession)?)
+    let change = ProcessChange { from, program };
+    Ok(node::run(&config, command.config.clone(), options, signals, change)?)
 }
 
 /// How this program is started again to take over from this process. The file is asked for at the

@@ -46,6 +46,7 @@ pub fn alarms_of(station: Option<&Station>, centre: Option<&Centre>) -> Option<A
 /// What follows the alarms and contacts of a node.
 #[derive(Default)]
 pub struct Watches {
+    /// Those who are told of events.
     pub tellers: Option<Notices>,
     pub passes: Option<Arc<PassWatch>>,
 }

@@ -1,5 +1,4 @@
-//! The station's end of the line to one destination: keeps a session to it, and feeds it from the
-//! spool.
+//! The station's end of the line to one destination: keeps a session, and feeds it from the spool.
 
 mod connection;
 mod forecast;
