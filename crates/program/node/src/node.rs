@@ -481,7 +481,7 @@ impl Node {
                 .severity(Severity::Critical),
         };
         self.log.sink().note(stopped);
-        drop(self.watches);
+        self.watches.end();
         drop(self.log);
         ended
     }

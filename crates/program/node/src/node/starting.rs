@@ -63,6 +63,11 @@ impl Watches {
         let passes = PassWatch::start(&config.plans, alarms.clone())?;
         Ok(Self { tellers, passes: Some(Arc::new(passes)) })
     }
+
+    /// Tells what is to be told still.
+    pub fn end(self) {
+        drop(self.tellers);
+    }
 }
 
 /// What gets the looks.
