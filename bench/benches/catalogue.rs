@@ -1,10 +1,10 @@
 //! A catalogue of many items and deliveries: how fast it grows, how long pages of lists take, and
 //! what memory the process has.
 //!
-//! `BENCH_ITEMS` says how many items (100,000; 10 million take about 8 GB of disk in `BENCH_DIR`, by
-//! default where the system keeps temporary files, and hours). With `BENCH_KEPT` the catalogue is
-//! this file and is kept: where it is there, no items are made. `bench/peers/catalogue.py` makes a
-//! small one large in minutes.
+//! `BENCH_ITEMS` says how many items (100,000; 10 million take about 8 GB of disk in `BENCH_DIR`,
+//! by default where the system keeps temporary files, and hours). With `BENCH_KEPT` the catalogue
+//! is this file and is kept: where it is there, no items are made. `bench/peers/catalogue.py`
+//! makes a small one large in minutes.
 //!
 //! Seven deliveries are made for each five items, to 24 destinations; one in a hundred has failed.
 //! Items are published as a centre does it, each with its files and deliveries in one transaction,

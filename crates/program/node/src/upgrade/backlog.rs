@@ -3,7 +3,7 @@
 //!
 //! | field | size | what |
 //! |---|---|---|
-//! | kind | u8 | 0 bytes that were prepared for the capture, 1 bytes as read, 2 the end of a transmission, 3 the end of the input, 4 a packet that describes those after it |
+//! | kind | u8 | 0 prepared, 1 read, 2 break, 3 end, 4 description: see [`EntryKind`] |
 //! | time | i64 | nanoseconds since 1970 |
 //! | length | u32 | of the bytes that follow |
 
