@@ -22,6 +22,7 @@ with 1 where a product is not delivered, or is another one than was published.
 """
 
 import datetime
+import functools
 import hashlib
 import json
 import os
@@ -36,6 +37,7 @@ import tempfile
 import threading
 import time
 
+import nodes
 from process_use import cpu, memory
 from slow_readers import SlowReaders, raise_limit
 
@@ -45,8 +47,9 @@ PRODUCTS = int(os.environ.get("BENCH_PRODUCTS", "200"))
 APART = float(os.environ.get("BENCH_APART", "0.06"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SLOW = int(os.environ.get("BENCH_SLOW", "2000"))
-PATIENCE = 600
 
+# Some steps send gigabytes.
+until = functools.partial(nodes.until, patience=600)
 skyhaul = str(pathlib.Path(sys.argv[1]).resolve())
 root = None
 running = []
@@ -64,16 +67,6 @@ def ask(*arguments):
     command = [skyhaul, *arguments, "--config", "centre.toml", "--json"]
     answer = subprocess.run(command, cwd=root, capture_output=True, text=True)
     return json.loads(answer.stdout) if answer.returncode == 0 else {}
-
-
-def until(look, pause=0.2):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        time.sleep(pause)
-    raise SystemExit("the node does not come so far")
 
 
 def start(*command, folder=None):

@@ -8,7 +8,6 @@ are the rate from the station's start to its last receipt, and the processor tim
 of those who look, who take it from the nodes where all cores are busy. Bar: 1 % less.
 """
 
-import json
 import os
 import pathlib
 import shutil
@@ -18,13 +17,13 @@ import sys
 import tempfile
 import time
 
+from nodes import status, until
 from process_use import cpu
 
 FRAMES = int(os.environ.get("BENCH_FRAMES", "600000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SCRAPES, PAGES = 50, 20
 PAGES_AT = ("127.0.0.1:18480", "127.0.0.1:18481")
-PATIENCE = 300
 
 skyhaul = str(pathlib.Path(sys.argv[1]).resolve())
 
@@ -58,22 +57,6 @@ while True:
 """
 
 
-def status(folder, config):
-    answer = subprocess.run([skyhaul, "status", "--config", config, "--json"], cwd=folder,
-                            capture_output=True, text=True)
-    return json.loads(answer.stdout) if answer.returncode == 0 else {}
-
-
-def until(look):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise SystemExit("the nodes do not come so far")
-
-
 def node(folder, *arguments):
     log = open(folder / "nodes.log", "a")
     return subprocess.Popen([skyhaul, "run", *arguments], cwd=folder, stdout=log, stderr=log,
@@ -91,7 +74,7 @@ def one_run(folder, keys, looked_at):
     centre = node(folder, "centre.toml")
     looking = []
     try:
-        address = until(lambda: status(folder, "centre.toml").get("centre", {}).get("address"))
+        address = until(lambda: status(skyhaul, folder, "centre.toml").get("centre", {}).get("address"))
         (folder / "station.toml").write_text(
             table.format("s", "spool", PAGES_AT[1]) + '[[destination]]\nto = "node:c"\n'
             f'[[peer]]\nname = "c"\naddresses = ["{address}"]\nfingerprints = ["{keys["c"]}"]\n'
@@ -99,7 +82,7 @@ def one_run(folder, keys, looked_at):
         spent, began = cpu(centre.pid), time.monotonic()
         station = node(folder, "station.toml", "--until-sent")
         if looked_at:
-            until(lambda: status(folder, "station.toml"))
+            until(lambda: status(skyhaul, folder, "station.toml"))
             for script, count in ((SCRAPER, SCRAPES), (READER, PAGES)):
                 looking.append(subprocess.Popen([sys.executable, "-c", script, str(count),
                                                  *PAGES_AT], stderr=subprocess.DEVNULL))

@@ -22,6 +22,8 @@ import tempfile
 import threading
 import time
 
+import nodes
+from nodes import PATIENCE, until
 from process_use import cpu, memory
 from slow_readers import SlowReaders, raise_limit
 
@@ -29,7 +31,6 @@ CLIENTS = int(os.environ.get("BENCH_CLIENTS", "64"))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 SLOW = int(os.environ.get("BENCH_SLOW", "2000"))
 FRAMES = int(os.environ.get("BENCH_FRAMES", "200000"))
-PATIENCE = 300
 
 skyhaul = str(pathlib.Path(sys.argv[1]).resolve())
 raise_limit()
@@ -43,19 +44,7 @@ def run(folder, *arguments):
 
 
 def status(folder):
-    command = [skyhaul, "status", "--config", "centre.toml", "--json"]
-    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    return json.loads(answer.stdout) if answer.returncode == 0 else {}
-
-
-def until(look):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.2)
-    raise SystemExit("the node does not come so far")
+    return nodes.status(skyhaul, folder, "centre.toml")
 
 
 def node(folder, serve):
