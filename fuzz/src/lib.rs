@@ -53,7 +53,7 @@ pub use offload::offload_packets;
 pub use one_way::one_way;
 pub use page::page;
 pub use pairing::{address_book, pairing};
-pub use passes::pass_plan;
+pub use passes::{orbit_elements, pass_plan};
 pub use probe::{probe, tcp_sockets};
 pub use products::{
     common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table,
@@ -94,6 +94,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "contact_plan", body: contact_plan, rounds: 20_000 },
     Target { name: "history_files", body: history_files, rounds: 2_000 },
     Target { name: "pass_plan", body: pass_plan, rounds: 5_000 },
+    Target { name: "orbit_elements", body: orbit_elements, rounds: 2_000 },
     Target { name: "upgrade_talk", body: upgrade_talk, rounds: 5_000 },
     Target { name: "description", body: description, rounds: 500 },
     Target { name: "event_lines", body: event_lines, rounds: 50_000 },

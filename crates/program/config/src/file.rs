@@ -265,7 +265,8 @@ impl NodeFile {
         if plans.len() > PLANS_MAX {
             return Err(ConfigError::many(config, "[[plan]]", plans.len(), PLANS_MAX));
         }
-        plans.iter_mut().for_each(|plan| crate::from_base(base, &mut plan.file));
+        let paths = plans.iter_mut().flat_map(PlanEntry::paths_mut);
+        paths.for_each(|path| crate::from_base(base, path));
         Ok(plans)
     }
 

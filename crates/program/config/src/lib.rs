@@ -96,7 +96,7 @@ pub use path::{FeedRowEntry, FeedRows, LinePath, Outage, Outages, Transport};
 pub use peer::{PeerEntry, PeerNames};
 pub use peer_address::PeerAddresses;
 pub use peer_key::{PeerKey, PeerKeys};
-pub use plan::PlanEntry;
+pub use plan::{Degrees, PlanEntry, PlanSource};
 pub use product_terms::{
     AnswerEntry, FileTypesEntry, ItemFilter, MissingName, OrderName, OutletFolder, RecordForm,
     RetryEntry, VersionsName,

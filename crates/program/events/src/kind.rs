@@ -267,8 +267,8 @@ kinds! {
         "Ask for the data by another pass or station; correct the plan if it was none.";
     PassPlanUnread "pass-plan-unread" Minor LASTING
         "cannot be used",
-        "The file of planned passes is not there, or wrong.",
-        "Correct the file.";
+        "The file of planned passes is not there, or wrong, or its orbital elements are old.",
+        "Correct the file; get new elements.";
     MirrorFailed "mirror-failed" Major LASTING
         "",
         "A mirror is not up to date.",

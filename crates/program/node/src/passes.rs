@@ -1,16 +1,17 @@
 //! Planned passes: a thread reads the files of the plans, and the thread of the looks compares them
 //! with the contacts that came. What it finds are alarms and events.
 
+mod pass_plan;
+
+pub use pass_plan::PassPlanFile;
+
 use crate::alarms::Alarms;
 use crate::fault::Fault;
 use crate::services;
 use crate::status::{NodeStatus, PassStatus, seconds};
-use crate::watched_file::WatchedFile;
 use skyhaul_config::PlanEntry;
 use skyhaul_events::{AlarmKind, EventKind};
-use skyhaul_passes::{
-    PASS_PLAN_BYTES_MAX, PassBook, PassNews, PlannedPass, PlannedPasses, SeenContact,
-};
+use skyhaul_passes::{PassBook, PassNews, PlannedPass, PlannedPasses, SeenContact};
 use skyhaul_units::{Duration, Utc};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -147,7 +148,7 @@ impl PassWatch {
 }
 
 fn subject(entry: &PlanEntry) -> String {
-    format!("plan {}", entry.file.display())
+    format!("plan {}", entry.path().display())
 }
 
 fn subject_of(pass: &PlannedPass) -> String {
@@ -184,11 +185,7 @@ fn seen<'a>(status: &'a NodeStatus, ids: &'a [String]) -> Vec<SeenContact<'a>> {
 impl PlanReader {
     fn start(entries: &[PlanEntry], alarms: &Arc<Alarms>) -> Result<Self, Fault> {
         let desk = Arc::<PlanDesk>::default();
-        let parse = |bytes: &[u8]| PlannedPasses::parse(bytes).map_err(|error| error.to_string());
-        let files: Vec<_> = entries
-            .iter()
-            .map(|entry| WatchedFile::new(entry.file.clone(), PASS_PLAN_BYTES_MAX, parse))
-            .collect();
+        let files: Vec<_> = entries.iter().map(PassPlanFile::new).collect();
         let (own, alarms, of) = (desk.clone(), alarms.clone(), entries.to_vec());
         let thread = services::thread("plans", move || own.run(files, &of, &alarms))?;
         Ok(Self { entries: entries.to_vec(), desk, thread: Some(thread) })
@@ -207,18 +204,15 @@ impl Drop for PlanReader {
 }
 
 impl PlanDesk {
-    fn run(&self, mut files: Vec<WatchedFile<PlannedPasses>>, of: &[PlanEntry], alarms: &Alarms) {
+    fn run(&self, mut files: Vec<PassPlanFile>, of: &[PlanEntry], alarms: &Alarms) {
         let mut is_first = true;
         loop {
-            let changed = files.iter_mut().filter_map(|file| file.look().then_some(())).count();
+            let now = alarms.clock().utc();
+            let changed = files.iter_mut().filter_map(|file| file.look(now).then_some(())).count();
             for (file, entry) in files.iter().zip(of) {
                 match file.fault() {
                     Some(fault) => {
-                        let stays = match file.content() {
-                            Some(_) => "the plan that was read before stays in force",
-                            None => "none of its passes is watched",
-                        };
-                        let reason = format!("{fault}; {stays}");
+                        let reason = format!("{fault}; {}", file.what_stays());
                         alarms.raise(AlarmKind::PassPlanUnread, subject(entry), &reason);
                     }
                     None => drop(alarms.clear(AlarmKind::PassPlanUnread, subject(entry))),
@@ -227,7 +221,7 @@ impl PlanDesk {
             let mut read = locked(&self.read);
             // The first one replaces what a former configuration planned, also where it is empty.
             if core::mem::take(&mut is_first) || changed > 0 {
-                let plans = files.iter().filter_map(WatchedFile::content).cloned();
+                let plans = files.iter().filter_map(PassPlanFile::plan);
                 read.plan = Some(plans.fold(PlannedPasses::default(), PlannedPasses::with));
             }
             if !read.is_ending {

@@ -26,6 +26,8 @@ pub struct PlannedPass {
     pub channel: Option<String>,
     /// What the plan calls it, such as an orbit number.
     pub name: Option<String>,
+    /// How high the spacecraft rises, in degrees, where the pass was computed.
+    pub peak: Option<u8>,
 }
 
 /// Passes in the order of their start.
@@ -99,7 +101,12 @@ impl PlannedPasses {
             }
             _ => csv::passes(text)?,
         };
-        Ok(Self::default().with(Self { passes }))
+        Ok(Self::of(passes))
+    }
+
+    /// These passes, in order.
+    pub(crate) fn of(passes: Vec<PlannedPass>) -> Self {
+        Self::default().with(Self { passes })
     }
 
     /// This plan with the passes of another file.
@@ -185,12 +192,13 @@ impl Written<'_> {
             station: text("station", &self.station)?,
             channel: text("channel", &self.channel)?,
             name: text("name", &self.name)?,
+            peak: None,
         })
     }
 }
 
 impl PassPlanError {
-    fn of(place: &str, what: &str) -> Self {
+    pub(crate) fn of(place: &str, what: &str) -> Self {
         Self { place: place.to_owned(), what: what.to_owned() }
     }
 

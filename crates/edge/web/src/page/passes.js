@@ -57,6 +57,7 @@ function passTable(look, rows, title, nothing) {
     ['State', 'plain', (row) => passState(row)],
     ['When', 'plain', (row) => when(row, look.at)],
     ['Station and input', 'plain', (row) => place(row)],
+    ['Max. elevation', 'plain', (row) => (row.peak === undefined ? '' : `${row.peak}°`)],
     ['Start UTC', 'plain', (row) => time(row.start, look.at)],
     ['End UTC', 'plain', (row) => time(row.end, look.at)],
     ['First frame', 'plain', (row) => (row.locked ? late(row) : '')],

@@ -4,6 +4,7 @@
 mod doubts;
 mod explain;
 mod guests;
+mod plans;
 mod retention;
 mod systemd;
 mod words;
@@ -12,6 +13,7 @@ use doubts::doubts;
 use guests::{
     write_folders, write_forwards, write_mirrors, write_peer, write_rules, write_streams,
 };
+use plans::write_plan;
 use skyhaul_config::{
     BlocksEntry, BudgetEntry, CentreConfig, Channel, Class, ConfigTable, Destination, Live, Name,
     NodeConfig, NoticesConfig, PeerEntry, Presence, ProductEntry, ProductForm, ProductOutlets,
@@ -124,9 +126,7 @@ fn write_config(config: &NodeConfig, out: &mut dyn Write) -> io::Result<()> {
     }
     write_status(status, out)?;
     write_notices(notices, out)?;
-    for plan in plans {
-        writeln!(out, "  watches the passes that {} plans", plan.file.display())?;
-    }
+    plans.iter().try_for_each(|plan| write_plan(plan, out))?;
     write_places(missions, node, out)
 }
 

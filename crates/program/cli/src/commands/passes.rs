@@ -43,16 +43,18 @@ pub fn run(command: &Passes, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn line(pass: &PassStatus) -> String {
-    let PassStatus { name, mission, station, channel, start, end, state, locked, contacts } = pass;
+    let PassStatus { name, mission, station, channel, .. } = pass;
+    let PassStatus { start, end, peak, state, locked, contacts, .. } = pass;
     let what = [name, mission, station, channel].into_iter().flatten();
     let what = what.map(String::as_str).collect::<Vec<_>>().join(", ");
+    let peak = peak.map_or_else(String::new, |degrees| format!(", up to {degrees}°"));
     let came = match contacts.len() {
         0 => String::new(),
         1 => format!(": {}", contacts[0]),
         count => format!(": {} and {} more", contacts[0], count - 1),
     };
     let since = locked.as_ref().map_or_else(String::new, |at| format!(", first frame {at}"));
-    format!("{start} to {end}  {:<9}  {what}{came}{since}", word(*state))
+    format!("{start} to {end}  {:<9}  {what}{peak}{came}{since}", word(*state))
 }
 
 /// Passes that go on, and the next one, as part of a status.

@@ -86,3 +86,57 @@ fn a_station_says_which_passes_came_and_which_have_no_lock() {
         (states(status) == ["under-way"] && is_quiet).then_some(())
     });
 }
+
+/// Elements of a low polar orbit, as of now.
+fn elements(number: u64) -> String {
+    let epoch = Clock::start().utc().to_string();
+    serde_json::json!({
+        "OBJECT_NAME": "A", "OBJECT_ID": "2003-049A", "EPOCH": epoch.trim_end_matches('Z'),
+        "MEAN_MOTION": 14.354_780_80, "ECCENTRICITY": 0.000_088_4, "INCLINATION": 98.428_3,
+        "RA_OF_ASC_NODE": 247.696_1, "ARG_OF_PERICENTER": 88.196_4, "MEAN_ANOMALY": 271.932_2,
+        "EPHEMERIS_TYPE": 0, "CLASSIFICATION_TYPE": "U", "NORAD_CAT_ID": number,
+        "ELEMENT_SET_NO": 183, "REV_AT_EPOCH": 14_055, "BSTAR": 0.000_035_94,
+        "MEAN_MOTION_DOT": 0.000_000_6, "MEAN_MOTION_DDOT": 0,
+    })
+    .to_string()
+}
+
+#[test]
+fn a_station_computes_its_passes_from_orbital_elements() {
+    let site = Site::new();
+    let file = site.folder().join("orbits.json");
+    std::fs::write(&file, elements(7)).unwrap();
+    let path = recording(DAMAGED);
+    site.write(&format!(
+        "[[channel]]\nname = \"x\"\ninput = \"file:{}\"\n[[plan]]\nelements = \"orbits.json\"\n\
+         satellites = {{ suomi-npp = 28057, noaa-21 = 7 }}\nstation = \"s\"\nlatitude = 78.2306\n\
+         longitude = 15.3894\n",
+        path.display()
+    ));
+    let checked = run(&["config", "check", "station.toml"], site.folder());
+    let (said, doubted) =
+        (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    let lacks = "satellite 28057 (suomi-npp): the file has no elements of it";
+    assert!(said.contains("watches the passes that are computed from "), "{said}");
+    assert!(said.contains(lacks) || doubted.contains(lacks), "{said}{doubted}");
+
+    let _station = site.start_to_stay();
+    let told = whole(&site, |status| alarms(status, "pass-plan-unread").pop());
+    assert!(told.contains(lacks) && told.contains("its other passes are watched"), "{told}");
+    // A polar orbit comes over Svalbard fourteen times a day; some of them are below 5 degrees.
+    whole(&site, |status| {
+        let ahead = states(status).iter().filter(|state| **state == "ahead").count();
+        (ahead >= 10).then_some(())
+    });
+    std::fs::write(&file, format!("[{},{}]", elements(7), elements(28057))).unwrap();
+    whole(&site, |status| {
+        let passes = status["passes"].as_array().unwrap();
+        let of = |mission: &str| passes.iter().filter(|pass| pass["mission"] == mission).count();
+        let is_quiet = alarms(status, "pass-plan-unread").is_empty();
+        (is_quiet && of("suomi-npp") >= 10 && of("noaa-21") >= 10).then_some(())
+    });
+    let shown = run(&["passes", "--config", "station.toml"], site.folder());
+    let text = String::from_utf8(shown.stdout).unwrap();
+    let first = text.lines().find(|line| line.contains("ahead")).unwrap();
+    assert!(first.contains(", s, up to ") && first.ends_with('\u{b0}'), "{first}");
+}

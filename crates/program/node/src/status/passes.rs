@@ -23,6 +23,9 @@ pub struct PassStatus {
     pub start: String,
     /// When it is to end (UTC).
     pub end: String,
+    /// How high the spacecraft rises, in degrees, where the node computed the pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<u8>,
     /// What has become of it.
     pub state: PassState,
     /// When its first frame came (UTC).
@@ -43,6 +46,7 @@ impl From<ShownPass> for PassStatus {
             channel: planned.channel,
             start: seconds(planned.start),
             end: seconds(planned.end),
+            peak: planned.peak,
             state,
             locked: locked.map(seconds),
             contacts,

@@ -15,6 +15,7 @@ fn pass(start: i64, mission: &str) -> PlannedPass {
         station: Some("svalbard".to_owned()),
         channel: None,
         name: None,
+        peak: None,
     }
 }
 

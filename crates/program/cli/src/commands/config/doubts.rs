@@ -2,7 +2,9 @@
 //! created, a fingerprint that is an example's.
 
 use rustix::fs::{Access, access};
-use skyhaul_config::{NodeConfig, PeerEntry, StatusEntry};
+use skyhaul_config::{NodeConfig, PeerEntry, PlanEntry, StatusEntry};
+use skyhaul_net::Clock;
+use skyhaul_node::PassPlanFile;
 use skyhaul_quic::{Fingerprint, Identity};
 use std::path::Path;
 
@@ -61,7 +63,7 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
         let file = file.display();
         format!("{file} cannot be read; help: correct [[webhook]], or make the file")
     });
-    let planned = plans.iter().filter_map(|plan| unread(&plan.file));
+    let planned = plans.iter().filter_map(unread);
     let served = served.chain(told).chain(planned);
     let own = own.as_ref().err().cloned();
     own.into_iter().chain(peers).chain(folders).chain(users).chain(served).chain(shown).collect()
@@ -97,14 +99,12 @@ fn revoked(name: &str, key: &Fingerprint, reason: &str) -> String {
     )
 }
 
-/// Why a file of planned passes cannot be used.
-fn unread(file: &Path) -> Option<String> {
-    let read = std::fs::read(file).map_err(|error| format!("cannot be read ({error})"));
-    let parsed = read.and_then(|bytes| {
-        skyhaul_passes::PlannedPasses::parse(&bytes).map_err(|error| error.to_string())
-    });
-    let why = parsed.err()?;
-    Some(format!("{}: {why}; help: correct the file, or [[plan]]", file.display()))
+/// Why a file of planned passes cannot be used as it is.
+fn unread(plan: &PlanEntry) -> Option<String> {
+    let mut file = PassPlanFile::new(plan);
+    file.look(Clock::start().utc());
+    let fault = file.fault()?;
+    Some(format!("{fault}; {}; help: correct the file, or [[plan]]", file.what_stays()))
 }
 
 /// The fingerprint of the node's own key, or the reason why there is none.

@@ -88,7 +88,7 @@ impl NodeNeeds {
             files.for_each(|file| needs.reads("[web]", file));
         }
         needs.of_notices(notices);
-        plans.iter().for_each(|plan| needs.reads("[[plan]] file", &plan.file));
+        plans.iter().for_each(|plan| needs.reads("[[plan]]", plan.path()));
         needs
     }
 
