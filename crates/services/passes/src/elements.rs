@@ -6,6 +6,7 @@
 
 use crate::plan::PassPlanError;
 use sgp4::Elements;
+use sgp4::chrono::Datelike as _;
 use std::collections::BTreeMap;
 
 /// The newest elements of each satellite of a file.
@@ -16,6 +17,8 @@ pub struct OrbitElements {
 
 /// Ten thousand satellites in JSON: all that are at work.
 pub const ORBIT_FILE_BYTES_MAX: usize = 8 << 20;
+/// Since the first satellite; the library's calendar ends in other centuries.
+const YEARS: core::ops::RangeInclusive<i32> = 1957..=2100;
 /// Bytes of a line of a two-line element set.
 const TLE_LINE: usize = 69;
 
@@ -96,9 +99,14 @@ fn of_lines(text: &str) -> Result<Vec<Elements>, PassPlanError> {
         let Some((_, second)) = lines.next() else {
             return Err(refuse("the second line of the element set is missing"));
         };
-        // The library reads bytes as text without a check.
+        // The library reads bytes as text without a check, and computes with the last character.
         if !first.is_ascii() || !second.is_ascii() {
             return Err(refuse("the element set has characters that are not ASCII"));
+        }
+        if ![first, second].iter().all(|line| line.ends_with(|last: char| last.is_ascii_digit())) {
+            return Err(refuse(
+                "a line of the element set does not end with its checksum, a digit",
+            ));
         }
         let set = Elements::from_tle(None, first.as_bytes(), second.as_bytes())
             .map_err(|error| refuse(&format!("{error}; get the elements again")))?;
@@ -119,6 +127,13 @@ fn checked(set: &Elements, place: impl Fn() -> String) -> Result<(), PassPlanErr
         ("mean anomaly", set.mean_anomaly, -360.0..=360.0),
         ("drag term", set.drag_term, -10.0..=10.0),
     ];
+    let year = set.datetime.year();
+    if !YEARS.contains(&year) {
+        return Err(PassPlanError {
+            place: place(),
+            what: format!("its epoch is in the year {year}; get the elements again"),
+        });
+    }
     // NaN is in no range.
     match ranges.iter().find(|(_, value, range)| !range.contains(value)) {
         Some((name, value, range)) => Err(PassPlanError {

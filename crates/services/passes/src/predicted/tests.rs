@@ -14,6 +14,14 @@ const GEOSTATIONARY: &str = "\
 2 26900   0.0164 266.5378 0003319  86.1794 182.2590  1.00273847 16981
 ";
 
+const OMM: &str = r#"[{"OBJECT_NAME": "CBERS 2", "OBJECT_ID": "2003-049A",
+        "EPOCH": "2006-06-26T18:52:04.079712", "MEAN_MOTION": 14.35478080,
+        "ECCENTRICITY": 0.0000884, "INCLINATION": 98.4283, "RA_OF_ASC_NODE": 247.6961,
+        "ARG_OF_PERICENTER": 88.1964, "MEAN_ANOMALY": 271.9322, "EPHEMERIS_TYPE": 0,
+        "CLASSIFICATION_TYPE": "U", "NORAD_CAT_ID": 28057, "ELEMENT_SET_NO": 183,
+        "REV_AT_EPOCH": 14055, "BSTAR": 0.00003594, "MEAN_MOTION_DOT": 0.0000006,
+        "MEAN_MOTION_DDOT": 0, "GM": "398600.8"}]"#;
+
 // Rise, set (June 2006, UTC) and greatest elevation, computed by Skyfield 1.55 for WGS 84 without
 // refraction.
 const CBERS_AT_WALLOPS: &str = "\
@@ -185,22 +193,15 @@ fn what_cannot_be_computed_is_told_and_the_others_are_computed() {
 
 #[test]
 fn both_forms_of_elements_are_read_and_the_newest_are_used() {
-    let omm = r#"[{"OBJECT_NAME": "CBERS 2", "OBJECT_ID": "2003-049A",
-        "EPOCH": "2006-06-26T18:52:04.079712", "MEAN_MOTION": 14.35478080,
-        "ECCENTRICITY": 0.0000884, "INCLINATION": 98.4283, "RA_OF_ASC_NODE": 247.6961,
-        "ARG_OF_PERICENTER": 88.1964, "MEAN_ANOMALY": 271.9322, "EPHEMERIS_TYPE": 0,
-        "CLASSIFICATION_TYPE": "U", "NORAD_CAT_ID": 28057, "ELEMENT_SET_NO": 183,
-        "REV_AT_EPOCH": 14055, "BSTAR": 0.00003594, "MEAN_MOTION_DOT": 0.0000006,
-        "MEAN_MOTION_DDOT": 0, "GM": "398600.8"}]"#;
     let now = at("2006-06-26T12:00:00Z");
     let computed = |text: &str| {
         let mut passes = passes(&[("a", 28057)], wallops());
         passes.renew(&elements(text), now);
         passes.plan()
     };
-    let list = computed(omm);
+    let list = computed(OMM);
     assert_eq!(list, computed(CBERS));
-    assert_eq!(list, computed(omm.trim_start_matches('[').trim_end_matches(']')));
+    assert_eq!(list, computed(OMM.trim_start_matches('[').trim_end_matches(']')));
     let older = CBERS.replace("06177.78", "06157.78").replace("1836", "1834");
     assert_eq!(computed(&format!("{CBERS}\n{older}")), computed(&format!("{older}{CBERS}")));
     assert_eq!(computed(&format!("{CBERS}\n{older}")), list);
@@ -220,12 +221,19 @@ fn a_file_that_cannot_be_read_is_refused_with_its_place() {
             "line 2: the inclination is 198.4283, not from 0 to 180",
         ),
         (CBERS.replace("98.4283", "98.4\u{b0}3"), "line 2: the element set has characters"),
+        // Found by mutated inputs: the library panics.
+        (CBERS.replace("1836", "183-"), "line 2: a line of the element set does not end with its"),
         ("[{\"OBJECT_NAME\": 7}]".to_owned(), "line 1: "),
         ("{".to_owned(), "line 1: EOF while parsing"),
         ("[]".to_owned(), "the file: it has no elements"),
     ] {
         let error = OrbitElements::parse(text.as_bytes()).unwrap_err().to_string();
         assert!(error.starts_with(told), "{text}: {error}");
+    }
+    for year in ["-262000", "0001", "2101", "+262000"] {
+        let error = OrbitElements::parse(OMM.replace("2006-06", &format!("{year}-06")).as_bytes());
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("satellite 1 of the list: its epoch is in the year"), "{error}");
     }
     assert!(OrbitElements::parse(&[0xff]).unwrap_err().what.contains("not UTF-8"));
     let long = vec![b'\n'; crate::ORBIT_FILE_BYTES_MAX + 1];
