@@ -37,5 +37,5 @@ mod web;
 pub use blocks::unknown_users;
 pub use history::latency_budget;
 pub use keys::{KEYS_FILE, check_record, known_keys};
-pub use services::{is_exposed, private_key};
+pub use services::{is_exposed, is_shared, private_key};
 pub use web::WEB_TOKEN_USES;
