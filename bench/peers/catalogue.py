@@ -4,7 +4,8 @@
 The benchmark of the catalogue (`BENCH_KEPT=FILE`) publishes each item as a centre does, which takes
 hours for ten million. This writes the rows that it would have written behind those that are there:
 the same names, times, files, deliveries and failures, by SQL. Nobody else may have the file open.
-Run the benchmark again afterwards, with the same file and this number in `BENCH_ITEMS`.
+Run the benchmark again afterwards, with the same file and this number in `BENCH_ITEMS`: when it
+opens the file it sums up the items, as a node does with the file of an earlier release.
 """
 
 import sqlite3
@@ -54,6 +55,12 @@ def main(path, items):
     base.execute("BEGIN")
     for name, _ in indexes:
         base.execute(f"DROP INDEX {name}")
+    for name, in base.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        base.execute(f"DROP TRIGGER {name}")
+    for name in ("summary", "edge", "tally"):
+        base.execute(f"DELETE FROM {name}")
+    version, = base.execute("PRAGMA user_version").fetchone()
+    base.execute(f"PRAGMA user_version = {version - 1}")
     sequence = dict(base.execute("SELECT id, sequence FROM destination"))
     for first in range(have, items, AT_ONCE):
         made = [item(number) for number in range(first, min(first + AT_ONCE, items))]

@@ -13,7 +13,8 @@ use crate::error::CatalogueError;
 use crate::events::{self, EventSubject};
 use crate::items::{self, ItemRow};
 use crate::reader::ArchiveReader;
-use crate::search::Clause;
+use crate::search::{self, Clause, ItemPage, ItemQuery};
+use crate::summaries;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use skyhaul_catalogue::{
@@ -202,7 +203,8 @@ impl ArchiveReader<'_> {
         Ok(found.map(Utc::from_micros))
     }
 
-    /// What the items of a rule are together. It takes as long as it takes.
+    /// What the items of a rule are together. Where its filters are not over the properties of
+    /// summaries alone, it takes as long as it takes.
     ///
     /// # Errors
     /// See [`CatalogueError`].
@@ -211,20 +213,7 @@ impl ArchiveReader<'_> {
         scope: RetentionScope<'_>,
         now: Utc,
     ) -> Result<RetentionFigures, CatalogueError> {
-        let mut clause = scope.clause();
-        let day = now - DAY;
-        clause.values.insert(0, Value::Integer(day.as_micros()));
-        let sql = format!(
-            "SELECT count(*), ifnull(sum(size), 0), ifnull(sum(published > ?), 0) FROM item \
-             WHERE state = 'present' AND {}",
-            clause.sql
-        );
-        self.0.ask_long(|connection| {
-            connection.prepare_cached(&sql)?.query_row(params_from_iter(&clause.values), |row| {
-                let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
-                Ok(RetentionFigures { items: number(0)?, bytes: number(1)?, recent: number(2)? })
-            })
-        })
+        self.0.ask_long(|connection| figures(connection, scope, now))
     }
 
     /// The items of a rule in the order in which they leave. It takes as long as it takes.
@@ -298,6 +287,14 @@ impl ArchiveReader<'_> {
         })
     }
 
+    /// A page of the items that an operator holds.
+    ///
+    /// # Errors
+    /// See [`CatalogueError`].
+    pub fn held(&self, query: &ItemQuery) -> Result<ItemPage, CatalogueError> {
+        self.0.ask(|connection| search::search_held(connection, query))
+    }
+
     /// Items that are marked as leaving, with their files.
     ///
     /// # Errors
@@ -316,6 +313,12 @@ impl ArchiveReader<'_> {
 }
 
 impl RetentionScope<'_> {
+    /// Whether summaries say all about its items.
+    fn is_summed(&self) -> bool {
+        let is_over = |filter: &Filter| filter.is_over(&summaries::is_summed);
+        self.own.is_none_or(is_over) && self.before.iter().flatten().all(is_over)
+    }
+
     fn clause(&self) -> Clause {
         let mut clause = Clause::default();
         for before in self.before {
@@ -334,6 +337,32 @@ impl RetentionScope<'_> {
         clause.sql.push(')');
         clause
     }
+}
+
+/// What the items of a rule are together.
+pub fn figures(
+    connection: &Connection,
+    scope: RetentionScope<'_>,
+    now: Utc,
+) -> rusqlite::Result<RetentionFigures> {
+    let clause = scope.clause();
+    let sums = if scope.is_summed() {
+        "SELECT ifnull(sum(items), 0), ifnull(sum(size), 0) FROM summary"
+    } else {
+        "SELECT count(*), ifnull(sum(size), 0) FROM item"
+    };
+    let of = format!("WHERE state = 'present' AND {}", clause.sql);
+    let [items, bytes] = connection
+        .prepare_cached(&format!("{sums} {of}"))?
+        .query_row(params_from_iter(&clause.values), |row| {
+            Ok([row.get::<_, i64>(0)?, row.get(1)?])
+        })?;
+    let day = Value::Integer((now - DAY).as_micros());
+    let recent: i64 = connection
+        .prepare_cached(&format!("SELECT count(*) FROM item {of} AND published > ?"))?
+        .query_row(params_from_iter(clause.values.iter().chain([&day])), |row| row.get(0))?;
+    let [items, bytes, recent] = [items, bytes, recent].map(i64::cast_unsigned);
+    Ok(RetentionFigures { items, bytes, recent })
 }
 
 /// Marks an item, unless it is held or needed.

@@ -507,8 +507,8 @@ pub fn list(
 pub fn counts(connection: &Connection) -> rusqlite::Result<Vec<DestinationCount>> {
     connection
         .prepare_cached(
-            "SELECT destination.name, state, count(*) FROM delivery JOIN destination ON \
-             destination.id = delivery.destination GROUP BY destination, state ORDER BY 1, 2",
+            "SELECT destination.name, tally.state, tally.count FROM tally JOIN destination ON \
+             destination.id = tally.destination ORDER BY 1, 2",
         )?
         .query_map([], |row| {
             Ok(DestinationCount {

@@ -17,6 +17,7 @@ mod listing;
 mod reader;
 mod schema;
 mod search;
+mod summaries;
 mod times;
 
 pub use archive::{CandidatePlace, HoldOrder, ItemRemoval, RetentionCandidate, RetentionScope};

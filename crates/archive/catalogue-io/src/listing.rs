@@ -2,6 +2,7 @@
 
 use crate::items::{self, ItemRow};
 use crate::search::{Clause, bound, column};
+use crate::summaries;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use skyhaul_catalogue::{Filter, ItemListing, ItemOrder, ListDirection, ListPlace, Property};
@@ -23,8 +24,13 @@ pub struct CollectionRow {
     pub mission: String,
     /// The product.
     pub product: String,
-    /// The time of the item that was published first.
+    /// The time of its first item; where the filter is not over the properties of summaries alone,
+    /// that of the one that was published first.
     pub first: Utc,
+    /// The time of its last item; none where the filter is not over those alone.
+    pub last: Option<Utc>,
+    /// How many items it has; none where the filter is not over those alone.
+    pub items: Option<u64>,
 }
 
 /// Collections of one answer.
@@ -61,15 +67,20 @@ pub fn list(connection: &Connection, listing: &ItemListing) -> rusqlite::Result<
     Ok(ListedItems { items: found, next })
 }
 
-/// How many items a filter takes, but no more than `most`.
+/// How many items a filter takes, but no more than `most`. Summaries have the answer to a filter
+/// over their properties.
 pub fn count(connection: &Connection, filter: &Filter, most: u64) -> rusqlite::Result<u64> {
     let mut clause = Clause::default();
     clause.filter(filter);
-    clause.values.push(Value::Integer(i64::try_from(most).unwrap_or(i64::MAX)));
-    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM item WHERE {} LIMIT ?)", clause.sql);
+    let sql = if filter.is_over(&summaries::is_summed) {
+        format!("SELECT ifnull(sum(items), 0) FROM summary WHERE {}", clause.sql)
+    } else {
+        clause.values.push(Value::Integer(i64::try_from(most).unwrap_or(i64::MAX)));
+        format!("SELECT count(*) FROM (SELECT 1 FROM item WHERE {} LIMIT ?)", clause.sql)
+    };
     let mut statement = connection.prepare_cached(&sql)?;
     let found: i64 = statement.query_row(params_from_iter(clause.values), |row| row.get(0))?;
-    Ok(found.cast_unsigned())
+    Ok(found.cast_unsigned().min(most))
 }
 
 /// An item by name and version.
@@ -85,43 +96,73 @@ pub fn named(
     id.map_or(Ok(None), |id| items::get(connection, id.cast_unsigned()))
 }
 
-/// The collections that have an item that the filter takes: of one mission, or of all. Steps from
-/// one to the next along the index, so that millions of items cost nothing.
+/// The collections that have an item that the filter takes: of one mission, or of all. Summaries
+/// say which there are; where the filter asks for more than they know, each is looked into for an
+/// item.
 pub fn collections(
     connection: &Connection,
     mission: Option<&str>,
     filter: &Filter,
 ) -> rusqlite::Result<Vec<CollectionRow>> {
-    let mut next = connection.prepare_cached(
-        "SELECT mission, product FROM item WHERE (mission, product) > (?1, ?2) \
-         ORDER BY mission, product LIMIT 1",
-    )?;
+    let is_known = filter.is_over(&summaries::is_summed);
+    let mut found = summed(connection, mission, &summaries::part_of(filter))?;
+    if !is_known {
+        let mut clause = Clause::default();
+        clause.filter(filter);
+        let mut first = connection.prepare_cached(&format!(
+            "SELECT ifnull(first, published) FROM item WHERE mission = ? AND product = ? AND \
+             ({}) ORDER BY published LIMIT 1",
+            clause.sql
+        ))?;
+        let mut begun = Vec::new();
+        for row in found {
+            let names = [&row.mission, &row.product].map(|name| Value::Text(name.clone()));
+            let values = names.into_iter().chain(clause.values.iter().cloned());
+            let begins: Option<i64> =
+                first.query_row(params_from_iter(values), |row| row.get(0)).optional()?;
+            let first = begins.map(Utc::from_micros);
+            begun.extend(first.map(|first| CollectionRow {
+                first,
+                last: None,
+                items: None,
+                ..row
+            }));
+            if begun.len() == COLLECTIONS_MAX {
+                break;
+            }
+        }
+        found = begun;
+    }
+    found.truncate(COLLECTIONS_MAX);
+    Ok(found)
+}
+
+/// The collections of which summaries are taken by a filter over their properties.
+fn summed(
+    connection: &Connection,
+    mission: Option<&str>,
+    filter: &Filter,
+) -> rusqlite::Result<Vec<CollectionRow>> {
     let mut clause = Clause::default();
     clause.filter(filter);
-    let mut first = connection.prepare_cached(&format!(
-        "SELECT ifnull(first, published) FROM item WHERE mission = ? AND product = ? AND ({}) \
-         ORDER BY published LIMIT 1",
-        clause.sql
-    ))?;
-    let (mut found, mut at) = (Vec::new(), (mission.unwrap_or_default().to_owned(), String::new()));
-    while found.len() < COLLECTIONS_MAX {
-        let row =
-            next.query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let Some(collection) = row else { break };
-        at = collection;
-        if mission.is_some_and(|mission| mission != at.0) {
-            break;
-        }
-        let names = [&at.0, &at.1].map(|name| Value::Text(name.clone()));
-        let values = names.into_iter().chain(clause.values.iter().cloned());
-        let begins: Option<i64> =
-            first.query_row(params_from_iter(values), |row| row.get(0)).optional()?;
-        if let Some(begins) = begins {
-            let (mission, product) = at.clone();
-            found.push(CollectionRow { mission, product, first: Utc::from_micros(begins) });
-        }
+    if let Some(mission) = mission {
+        clause.sql.push_str(" AND mission = ?");
+        clause.values.push(Value::Text(mission.to_owned()));
     }
-    Ok(found)
+    let sql = format!(
+        "SELECT mission, product, min(first), max(last), sum(items) FROM summary WHERE {} \
+         GROUP BY mission, product ORDER BY mission, product",
+        clause.sql
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map(params_from_iter(clause.values), |row| {
+        let time = |at: usize| row.get::<_, i64>(at).map(Utc::from_micros);
+        let (mission, product) = (row.get(0)?, row.get(1)?);
+        let (first, last) = (time(2)?, Some(time(3)?));
+        let items = Some(row.get::<_, i64>(4)?.cast_unsigned());
+        Ok(CollectionRow { mission, product, first, last, items })
+    })?;
+    rows.collect()
 }
 
 /// As [`skyhaul_catalogue::order_value`].

@@ -105,7 +105,7 @@ impl CatalogueReader {
     /// # Errors
     /// See [`CatalogueError`].
     pub fn count(&self, filter: &Filter, most: u64) -> Result<u64, CatalogueError> {
-        self.ask(|connection| listing::count(connection, filter, most))
+        ask_summed(self, |connection| listing::count(connection, filter, most))
     }
 
     /// An item by its name and version.
@@ -126,7 +126,7 @@ impl CatalogueReader {
         mission: Option<&str>,
         filter: &Filter,
     ) -> Result<Vec<CollectionRow>, CatalogueError> {
-        self.ask(|connection| listing::collections(connection, mission, filter))
+        ask_summed(self, |connection| listing::collections(connection, mission, filter))
     }
 
     /// A delivery by its number.
@@ -220,7 +220,7 @@ impl CatalogueReader {
     /// # Errors
     /// See [`CatalogueError`].
     pub fn counts(&self) -> Result<Vec<DestinationCount>, CatalogueError> {
-        self.ask(deliveries::counts)
+        ask_summed(self, deliveries::counts)
     }
 
     /// The note by which the transfer of a delivery's file goes on.
@@ -280,4 +280,13 @@ impl CatalogueReader {
     pub fn events(&self, delivery: u64) -> Result<Vec<CatalogueEvent>, CatalogueError> {
         self.ask(|connection| events::of_delivery(connection, delivery))
     }
+}
+
+/// Asks for what only a catalogue with the tables of this release has.
+fn ask_summed<T>(
+    reader: &CatalogueReader,
+    ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<T, CatalogueError> {
+    schema::check_version(&reader.path, &reader.connection)?;
+    reader.ask(ask)
 }

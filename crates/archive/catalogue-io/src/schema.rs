@@ -5,13 +5,14 @@
 //! their meaning.
 
 use crate::error::CatalogueError;
+use crate::summaries;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The version of the tables (`PRAGMA user_version`).
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The tables of version 1.
 pub const FIRST: &str = "
@@ -93,8 +94,9 @@ CREATE TABLE event(
 CREATE INDEX event_delivery ON event(delivery, n) WHERE delivery IS NOT NULL;
 ";
 
-/// What makes version `n + 1` of `n`.
-const STEPS: [&str; VERSION as usize] = [
+/// What makes version `n + 1` of `n`. The last version is the one before with its
+/// [summaries](crate::summaries).
+const STEPS: [&str; VERSION as usize - 1] = [
     FIRST,
     // The latency account. Deliveries from before it have their times from the events.
     "
@@ -189,9 +191,9 @@ pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
     if found == VERSION {
         return Ok(connection);
     }
-    let former = path.with_extension(format!("version-{found}"));
-    if found > 0 {
-        copy(&connection, &former, path)?;
+    // What is under way has been copied.
+    if found > 0 && !summaries::is_under_way(&connection).map_err(error)? {
+        copy(&connection, &former(path, found), path)?;
     }
     let behaviour = TransactionBehavior::Immediate;
     let transaction = connection.transaction_with_behavior(behaviour).map_err(error)?;
@@ -200,11 +202,19 @@ pub fn open(path: &Path) -> Result<Connection, CatalogueError> {
     for step in STEPS.iter().skip(found as usize) {
         transaction.execute_batch(step).map_err(error)?;
     }
-    transaction.pragma_update(None, "user_version", VERSION).map_err(error)?;
+    if found < VERSION {
+        transaction.pragma_update(None, "user_version", VERSION - 1).map_err(error)?;
+    }
     transaction.commit().map_err(error)?;
+    summaries::make(&mut connection, VERSION).map_err(error)?;
     // The former file is not needed any more; if it stays, it harms nothing.
-    let _ = fs::remove_file(former);
+    (1..VERSION).for_each(|found| _ = fs::remove_file(former(path, found)));
     Ok(connection)
+}
+
+/// Where a file of an earlier version is kept until it is one of this version.
+fn former(path: &Path, version: u32) -> PathBuf {
+    path.with_extension(format!("version-{version}"))
 }
 
 /// The version of the tables.

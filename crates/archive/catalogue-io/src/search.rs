@@ -55,6 +55,19 @@ impl core::str::FromStr for PageToken {
 
 /// A page of items, with their files.
 pub fn search(connection: &Connection, query: &ItemQuery) -> rusqlite::Result<ItemPage> {
+    search_in(connection, query, "item")
+}
+
+/// The same of those that an operator holds: few, so that all others are not looked at.
+pub fn search_held(connection: &Connection, query: &ItemQuery) -> rusqlite::Result<ItemPage> {
+    search_in(connection, query, "hold CROSS JOIN item ON item.id = hold.item")
+}
+
+fn search_in(
+    connection: &Connection,
+    query: &ItemQuery,
+    source: &str,
+) -> rusqlite::Result<ItemPage> {
     let mut clause = Clause::default();
     match &query.filter {
         Some(filter) => clause.filter(filter),
@@ -67,7 +80,7 @@ pub fn search(connection: &Connection, query: &ItemQuery) -> rusqlite::Result<It
     }
     clause.values.push(Value::Integer(i64::try_from(query.limit + 1).unwrap_or(i64::MAX)));
     let sql = format!(
-        "SELECT {} FROM item WHERE {} ORDER BY published DESC, id DESC LIMIT ?",
+        "SELECT {} FROM {source} WHERE {} ORDER BY published DESC, id DESC LIMIT ?",
         items::COLUMNS,
         clause.sql
     );

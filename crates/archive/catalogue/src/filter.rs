@@ -100,6 +100,21 @@ impl Filter {
         }
     }
 
+    /// Whether all properties that it names are such that `is_such` takes.
+    pub fn is_over(&self, is_such: &impl Fn(Property) -> bool) -> bool {
+        match self {
+            Self::And(filters) | Self::Or(filters) => {
+                filters.iter().all(|filter| filter.is_over(is_such))
+            }
+            Self::Not(inner) => inner.is_over(is_such),
+            Self::Compare(property, ..)
+            | Self::Like(property, _)
+            | Self::In(property, _)
+            | Self::IsNull(property) => is_such(*property),
+            Self::Always(_) => true,
+        }
+    }
+
     /// Whether it holds; none where that is not known.
     fn eval(&self, item: &Item) -> Option<bool> {
         match self {

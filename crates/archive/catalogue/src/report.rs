@@ -399,9 +399,14 @@ impl CellTally {
             usual.get(&(mission.clone(), element)).copied().unwrap_or_default()
         };
         let cause = self.latest.and_then(|(_, elements)| {
-            let (element, took) = elements
-                .into_iter()
-                .max_by_key(|(element, took)| took.saturating_sub(usually(*element)))?;
+            let beyond =
+                |(element, took): &(LatencyElement, i64)| took.saturating_sub(usually(*element));
+            let total: i64 = elements.iter().map(|(_, took)| took).sum();
+            let most = *elements.iter().max_by_key(|element| beyond(element))?;
+            // Where all took as long as usual, it is the longest that makes the product late.
+            let is_usual = beyond(&most).saturating_mul(USUAL_SHARE) < total;
+            let longest = elements.iter().copied().max_by_key(|(_, took)| *took);
+            let (element, took) = longest.filter(|_| is_usual).unwrap_or(most);
             let (took_s, usual_s) = (seconds(took), seconds(usually(element)));
             Some(LatencyCause { element, took_s, usual_s })
         });
@@ -447,6 +452,9 @@ fn figures_of(element: Option<LatencyElement>, mut took: Vec<i64>, rows: usize) 
         worst_s: took.last().map_or(0.0, |worst| seconds(*worst)),
     }
 }
+
+/// An element that took less than the total divided by this beyond the usual took the usual time.
+const USUAL_SHARE: i64 = 100;
 
 /// The smallest value that so many of a hundred do not exceed (nearest rank); 0 of none.
 fn quantile(sorted: &[i64], hundredth: usize) -> i64 {

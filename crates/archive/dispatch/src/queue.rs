@@ -34,6 +34,8 @@ pub struct QueuedDelivery {
     pub deadline: Option<Utc>,
     /// Not before this time.
     pub next: Option<Utc>,
+    /// Whether it waits because an attempt failed.
+    pub has_failed: bool,
 }
 
 /// The deliveries of one subscription at a destination.
@@ -185,6 +187,25 @@ impl DestinationQueue {
                 self.ready(&delivery);
             }
         }
+    }
+
+    /// The destination can be reached again: what waits because an attempt failed need not wait any
+    /// longer. One delivery tries it first, as after a pause.
+    pub fn wake(&mut self, now: Utc) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.until = trouble.until.min(now);
+        }
+        let waits = |(_, delivery): &(&u64, &mut QueuedDelivery)| {
+            delivery.has_failed && delivery.next.is_some()
+        };
+        let mut woken = Vec::new();
+        for (id, delivery) in self.known.iter_mut().filter(waits) {
+            if let Some(next) = delivery.next.take() {
+                self.later.remove(&(next, *id));
+                woken.push(*delivery);
+            }
+        }
+        woken.iter().for_each(|delivery| self.ready(delivery));
     }
 
     /// A delivery that ran has ended: well, or with this failure. Of several that fail together,

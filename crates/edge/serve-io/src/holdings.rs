@@ -106,6 +106,8 @@ impl ServedCatalogue for CatalogueHoldings<'_> {
             mission: row.mission,
             product: row.product,
             first: row.first,
+            last: row.last,
+            items: row.items,
         });
         Ok(held.collect())
     }

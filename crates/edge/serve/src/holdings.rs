@@ -76,6 +76,10 @@ pub struct HeldCollection {
     pub product: String,
     /// The time of its first item.
     pub first: Utc,
+    /// That of its last one, where it is known without a look at its items.
+    pub last: Option<Utc>,
+    /// How many items it has, where that is known.
+    pub items: Option<u64>,
 }
 
 /// Why the catalogue does not answer.

@@ -55,7 +55,8 @@ impl ServedCatalogue for Memory {
             if is_asked
                 && !found.iter().any(|known| known.mission == mission && known.product == product)
             {
-                found.push(HeldCollection { mission, product, first: held.item.published });
+                let (first, last, items) = (held.item.published, None, None);
+                found.push(HeldCollection { mission, product, first, last, items });
             }
         }
         Ok(found)

@@ -26,6 +26,12 @@ impl FileDoors {
         let _ = self.called.set(service);
     }
 
+    /// How many sessions with the node of this name have opened, whichever end called.
+    pub fn openings(&self, node: &str) -> u64 {
+        let services = [self.calling.get(), self.called.get()].into_iter().flatten();
+        services.map(|service| service.openings(node)).sum()
+    }
+
     /// Opens a channel to the node of this name, as soon as one of the two has a session with it.
     /// Its blocks are of `class`, or of the default one if the session has none of that name.
     ///

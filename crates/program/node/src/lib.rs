@@ -38,5 +38,5 @@ pub use blocks::unknown_users;
 pub use history::latency_budget;
 pub use keys::{KEYS_FILE, check_record, known_keys};
 pub use passes::PassPlanFile;
-pub use services::{is_exposed, private_key};
+pub use services::{is_exposed, is_shared, private_key};
 pub use web::WEB_TOKEN_USES;

@@ -110,6 +110,12 @@ impl ChannelService {
         self.open(FarNode::Named(node.to_owned()), class).await
     }
 
+    /// How many sessions with the node of this name have opened: it grows when what waits for one
+    /// can go on.
+    pub fn openings(&self, node: &str) -> u64 {
+        self.0.state().openings.get(node).copied().unwrap_or(0)
+    }
+
     async fn open(&self, to: FarNode, class: &str) -> Result<AppChannel, AppChannelError> {
         let (classes, request) = (vec![class.to_owned()], Bytes::new());
         let id = self.0.open(OpenRequest { to, classes, request });
@@ -164,6 +170,7 @@ impl SharedSession {
     pub fn opened(&mut self, id: SessionId, name: &str) {
         if let Some(channels) = self.sessions.get_mut(&id) {
             channels.name = Some(name.to_owned());
+            *self.shared.state().openings.entry(name.to_owned()).or_default() += 1;
         }
     }
 

@@ -79,6 +79,8 @@ pub(crate) struct State {
     /// Requests of far ends that are accepted, with the classes of the blocks that go back.
     pub listens: BTreeMap<Bytes, Vec<String>>,
     pub accepting: BTreeMap<WaiterId, std::task::Waker>,
+    /// How many sessions have opened with each node: nodes that this one knows.
+    pub openings: BTreeMap<String, u64>,
     next: u64,
     pub stopped: bool,
 }

@@ -207,7 +207,7 @@ fn a_file_of_a_later_version_and_one_that_is_damaged_are_refused_with_what_to_do
     std::fs::copy(&path, &later).unwrap();
     Connection::open(&later).unwrap().pragma_update(None, "user_version", 9).unwrap();
     let error = Catalogue::open(&later).unwrap_err().to_string();
-    assert!(error.contains("has version 9, this program reads 6"), "{error}");
+    assert!(error.contains("has version 9, this program reads 7"), "{error}");
     let text = folder.path().join("text.db");
     std::fs::write(&text, "this is no database, but it is longer than a header is\n".repeat(40))
         .unwrap();
@@ -363,7 +363,7 @@ fn a_file_of_the_first_version_is_taken_over_with_the_times_that_its_events_have
     let early = CatalogueReader::open(&path).unwrap();
     let scope = AccountScope::Published { from: at(0), to: at(1) };
     let error = early.accounts(scope, |_| {}).unwrap_err().to_string();
-    assert!(error.contains("has version 1, this program reads 6; start the node once"), "{error}");
+    assert!(error.contains("has version 1, this program reads 7; start the node once"), "{error}");
     drop((former, early));
     // Regression: a start that was killed in the middle left a copy, and no further one succeeded.
     std::fs::write(path.with_extension("version-1"), "a copy that was cut short").unwrap();

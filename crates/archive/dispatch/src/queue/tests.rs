@@ -18,7 +18,7 @@ fn queue(ordering: DeliveryOrdering, connections: usize) -> DestinationQueue {
 
 fn delivery(id: u64, published: u64, deadline: Option<u64>) -> QueuedDelivery {
     let (published, deadline) = (at(published), deadline.map(at));
-    QueuedDelivery { id, lane: 0, published, deadline, next: None }
+    QueuedDelivery { id, lane: 0, published, deadline, next: None, has_failed: false }
 }
 
 fn line() -> DeliveryFailure {
@@ -128,6 +128,36 @@ fn lanes_take_turns_and_each_keeps_its_order() {
     queue.put(QueuedDelivery { lane: 2, ..delivery(99, 1, None) });
     assert_eq!(order(&mut queue), [4, 12, 3, 11, 2, 1]);
     assert_eq!(queue.counts(), (1, 0));
+}
+
+#[test]
+fn a_destination_that_is_back_ends_the_pauses_of_failures_and_no_other() {
+    let mut queue = queue(DeliveryOrdering::Newest, 4);
+    (1..=9).for_each(|id| queue.put(delivery(id, id, None)));
+    let later = Some(at(1_800));
+    // Four failed together; one waits for a better version.
+    let failed: Vec<u64> = (0..4).filter_map(|_| queue.poll(at(0))).collect();
+    for id in &failed {
+        queue.ended(at(0), *id, Some(&line()), 0);
+        queue.put(QueuedDelivery { next: later, has_failed: true, ..delivery(*id, *id, None) });
+    }
+    queue.put(QueuedDelivery { next: later, ..delivery(10, 10, None) });
+    assert_eq!((failed, queue.poll(at(5))), (vec![9, 8, 7, 6], None));
+    queue.wake(at(5));
+    assert_eq!((queue.poll(at(5)), queue.poll(at(5))), (Some(9), None), "one tries for all");
+    queue.ended(at(6), 9, None, 0);
+    let next: Vec<u64> = std::iter::from_fn(|| queue.poll(at(6))).collect();
+    assert_eq!(next, [8, 7, 6, 5], "as many as connections, newest first");
+    // Where it was not back after all, the pause is as long as before.
+    let mut queue = self::queue(DeliveryOrdering::Newest, 4);
+    (1..=2).for_each(|id| queue.put(delivery(id, id, None)));
+    for failure in 0..3 {
+        queue.wake(at(failure));
+        let id = queue.poll(at(failure)).unwrap();
+        queue.ended(at(failure), id, Some(&line()), 0);
+        queue.put(QueuedDelivery { next: later, has_failed: true, ..delivery(id, id, None) });
+    }
+    assert_eq!((queue.poll(at(41)), queue.poll(at(42))), (None, Some(1)));
 }
 
 #[test]

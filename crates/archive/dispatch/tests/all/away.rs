@@ -52,7 +52,8 @@ impl Place {
     fn put(&mut self, id: u64) {
         let next = self.deliveries[&id].next;
         let (published, deadline) = (at(id), None);
-        self.queue.put(QueuedDelivery { id, lane: 0, published, deadline, next });
+        let has_failed = next.is_some();
+        self.queue.put(QueuedDelivery { id, lane: 0, published, deadline, next, has_failed });
     }
 
     fn handle(&mut self, second: u64, id: u64, input: DeliveryInput) {

@@ -42,15 +42,18 @@ fn moto() -> Option<Server> {
     Some(server)
 }
 
-/// An object of a store that checks no signatures.
-fn seen(port: u16, name: &str) -> Option<Vec<u8>> {
+/// `curl` that signs its requests.
+fn signed(secret: &str) -> Command {
+    let mut curl = Command::new("curl");
+    curl.args(["-sf", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", &format!("SKY:{secret}")]);
+    curl
+}
+
+/// An object.
+fn seen(port: u16, name: &str, secret: &str) -> Option<Vec<u8>> {
     let encoded: String = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let url = format!("http://127.0.0.1:{port}/bucket/in/sky/{}", encoded.replace("%2f", "/"));
-    let mut curl = Command::new("curl");
-    let output = curl
-        .args(["-sf", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", "SKY:geheim", &url])
-        .output()
-        .unwrap();
+    let output = signed(secret).arg(&url).output().unwrap();
     output.status.success().then_some(output.stdout)
 }
 
@@ -59,7 +62,7 @@ fn a_store_without_checks_does_what_every_destination_must() {
     let Some(moto) = moto() else { return };
     let dir = tempfile::tempdir().unwrap();
     let mut sink = sink(&access(dir.path(), moto.port, "geheim"));
-    let abilities = life::whole(&mut *sink, dir.path(), &|name| seen(moto.port, name));
+    let abilities = life::whole(&mut *sink, dir.path(), &|name| seen(moto.port, name, "geheim"));
     eprintln!("{abilities:?}");
     life::stopped(&mut *sink, &published(dir.path(), "stopped", 11 << 20));
 }
@@ -75,7 +78,7 @@ fn an_upload_that_is_broken_three_times_sends_at_most_one_part_twice_for_each() 
     // A break costs at most the part of 5 MiB that was under way; a mebibyte is of the protocol.
     let breaks = Breaks { after: &[4, 4, 4], twice: (3 * 5 + 1) << 20 };
     let note = life::broken_line(&mut *sink, &line, &file, breaks);
-    assert!(seen(moto.port, "long").unwrap() == life::content(&file));
+    assert!(seen(moto.port, "long", "geheim").unwrap() == life::content(&file));
     assert!(matches!(note, ResumeNote::Upload(_)));
     // The upload is gone: the same note begins another one.
     let again = OutgoingFile { name: "again".to_owned(), ..file.clone() };
@@ -115,38 +118,69 @@ fn a_missing_bucket_and_missing_keys_are_for_an_operator() {
     assert_eq!(failure.kind, FailureKind::Access, "{failure}");
 }
 
-/// A store on a file system, which checks signatures and checksums.
-fn versity(dir: &Path) -> Option<Server> {
+/// A store of one make that checks signatures, with its bucket and the secret of its key.
+struct SignedStore {
+    server: Server,
+    secret: &'static str,
+}
+
+/// A store on a file system.
+fn versity(dir: &Path) -> Option<SignedStore> {
     let gateway = program("versitygw")?;
-    let port = free_port();
+    let (port, secret) = (free_port(), "geheim");
     std::fs::create_dir_all(dir.join("store/bucket")).unwrap();
     let mut command = Command::new(gateway);
     command
-        .args(["--access", "SKY", "--secret", "geheim"])
+        .args(["--access", "SKY", "--secret", secret])
         .args(["--port", &format!("127.0.0.1:{port}"), "posix"])
         .arg(dir.join("store"))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    Some(Server::start(&mut command, port))
+    Some(SignedStore { server: Server::start(&mut command, port), secret })
+}
+
+/// A store that many still run, although nobody keeps it any more.
+fn minio(dir: &Path) -> Option<SignedStore> {
+    let minio = program("minio")?;
+    // It takes no shorter secret.
+    let (port, secret) = (free_port(), "geheimnis");
+    let mut command = Command::new(minio);
+    command
+        .env("MINIO_ROOT_USER", "SKY")
+        .env("MINIO_ROOT_PASSWORD", secret)
+        .args(["server", "--quiet", "--address", &format!("127.0.0.1:{port}")])
+        .args(["--console-address", "127.0.0.1:0"])
+        .arg(dir.join("store"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let server = Server::start(&mut command, port);
+    let url = format!("http://127.0.0.1:{port}/bucket");
+    let mut made = signed(secret);
+    // It listens before it takes requests.
+    made.args(["--retry", "60", "--retry-all-errors", "--retry-delay", "1", "-X", "PUT", &url]);
+    run(&mut made);
+    Some(SignedStore { server, secret })
 }
 
 #[test]
-fn a_store_that_checks_signatures_and_checksums_proves_what_it_took() {
-    let dir = tempfile::tempdir().unwrap();
-    let Some(gateway) = versity(dir.path()) else { return };
-    let good = access(dir.path(), gateway.port, "geheim");
-    let bucket = dir.path().join("store/bucket/in/sky");
-    let seen = |name: &str| std::fs::read(bucket.join(name)).ok();
-    let mut store = sink(&good);
-    let abilities = life::whole(&mut *store, dir.path(), &seen);
-    eprintln!("{abilities:?}");
-    assert_eq!(abilities.check, StoreCheck::Crc64);
-    let file = published(dir.path(), "proved", 12 << 20);
-    assert_eq!(life::place(&mut *store, &file), Placing::Placed(Proof::Digest));
-    assert!(seen("proved").unwrap() == life::content(&file));
+fn stores_that_check_signatures_and_checksums_prove_what_they_took() {
+    for store in [versity, minio] {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(SignedStore { server, secret }) = store(dir.path()) else { continue };
+        let good = access(dir.path(), server.port, secret);
+        let seen = |name: &str| seen(server.port, name, secret);
+        let mut sink = sink(&good);
+        let abilities = life::whole(&mut *sink, dir.path(), &seen);
+        eprintln!("{abilities:?}");
+        assert_eq!(abilities.check, StoreCheck::Crc64);
+        let file = published(dir.path(), "proved", 12 << 20);
+        assert_eq!(life::place(&mut *sink, &file), Placing::Placed(Proof::Digest));
+        assert!(seen("proved").unwrap() == life::content(&file));
+        life::stopped(&mut *sink, &published(dir.path(), "stopped", 11 << 20));
 
-    let wrong = access(dir.path(), gateway.port, "falsch");
-    let failure = sink(&wrong).abilities().unwrap_err();
-    assert_eq!(failure.kind, FailureKind::Access, "{failure}");
-    assert!(failure.sentence.contains("SignatureDoesNotMatch"), "{failure}");
+        let wrong = access(dir.path(), server.port, "falsch");
+        let failure = self::sink(&wrong).abilities().unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Access, "{failure}");
+        assert!(failure.sentence.contains("SignatureDoesNotMatch"), "{failure}");
+    }
 }

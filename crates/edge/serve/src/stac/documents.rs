@@ -87,7 +87,7 @@ pub fn collections(asker: Asker<'_>, all: &[HeldCollection]) -> Value {
 pub fn collection(asker: Asker<'_>, held: &HeldCollection) -> Value {
     let (id, base) = (held.id(), format!("{}/stac", asker.base));
     let own = format!("{base}/collections/{}", encoded(&id));
-    json!({
+    let mut value = json!({
         "type": "Collection",
         "stac_version": STAC_VERSION,
         "stac_extensions": [],
@@ -98,7 +98,7 @@ pub fn collection(asker: Asker<'_>, held: &HeldCollection) -> Value {
         "extent": {
             // Where a product looks at is not known before it is processed further.
             "spatial": {"bbox": [[-180.0, -90.0, 180.0, 90.0]]},
-            "temporal": {"interval": [[held.first, null]]},
+            "temporal": {"interval": [[held.first, held.last]]},
         },
         "summaries": {"platform": [held.mission], "product:type": [held.product]},
         "links": [
@@ -109,7 +109,11 @@ pub fn collection(asker: Asker<'_>, held: &HeldCollection) -> Value {
             {"rel": QUERYABLES, "type": "application/schema+json",
                 "href": format!("{own}/queryables")},
         ],
-    })
+    });
+    if let Some(items) = held.items {
+        value["skyhaul:items"] = json!(items);
+    }
+    value
 }
 
 /// `/stac/queryables`: a schema of what filters and orders name.

@@ -87,8 +87,11 @@ fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
         "centre.toml",
         "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[[listen]]\nbind = \
         \"[::]:4700\"\n[products]\n\
-         dir = \"file\"\n[[destination]]\nname = \"d\"\nto = \"folder:file/out\"\n",
+         dir = \"file\"\n[[destination]]\nname = \"d\"\nto = \"folder:file/out\"\n\
+         [[destination]]\nname = \"e\"\nto = \"https://u@e.example.org/in\"\npassword = \
+         \"exposed\"\nca = \"absent.pem\"\n",
     );
+    write("exposed", "geheim\n");
     let centre = check(&["centre.toml"]);
     assert!(text(&centre.stdout).contains("to disk every 10 ms, kept 7 days after the products"));
     let said = text(&centre.stderr);
@@ -100,6 +103,12 @@ fn config_check_warns_of_what_would_stop_a_node_and_refuses_it_on_request() {
         said.contains("a destination's folder file/out cannot be made: file is not a folder"),
         "{said}"
     );
+    for part in [
+        "absent.pem cannot be read; help: correct [[destination]], or make the file",
+        "other users can read exposed; help: take that from them with `chmod 600 exposed`",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
 }
 
 #[test]

@@ -45,6 +45,7 @@ mod live;
 mod log;
 mod node_notices;
 mod node_outlets;
+mod node_subscriptions;
 mod nodes;
 mod one_way;
 mod outlets;

@@ -9,7 +9,7 @@
 use core::cell::Cell;
 use skyhaul_dispatch::{
     Delivery, DeliveryFailure, DeliveryInput, DeliveryOrdering, DeliveryOutput, DeliveryRules,
-    DeliveryState, DestinationQueue, FailureKind, Proof, QueueLane, QueuedDelivery, RetryRules,
+    DeliveryState, DestinationQueue, FailureKind, Proof, QueueLane, QueuedDelivery,
 };
 use skyhaul_lab::PlainLine;
 use skyhaul_lab::workload::{Arrivals, Pattern, StreamConfig, Traffic};
@@ -36,8 +36,6 @@ const BEFORE: Duration = Duration::from_secs(3_600);
 /// The line of the node to both others.
 const LINE: Rate = Rate::from_mbps(24);
 const ROUND_TRIP: Duration = Duration::from_millis(160);
-/// The longest pause between two attempts.
-const PAUSE: Duration = Duration::from_secs(60);
 /// A pass of five minutes begins when the backlog is under way, with two thirds of the line.
 const PASS: Rate = Rate::from_mbps(16);
 const PASS_FROM: Duration = Duration::from_secs(90);
@@ -71,6 +69,8 @@ struct Deliverer {
     /// When each product was placed, in the order in which they were.
     placed: Vec<(u64, Instant)>,
     failed: usize,
+    /// Whether the session has opened.
+    is_met: bool,
     pass: Traffic,
 }
 
@@ -87,8 +87,7 @@ fn utc(at: Instant) -> Utc {
 
 impl Deliverer {
     fn new(class: ClassId, pass: Option<StreamConfig>) -> Self {
-        let retry = RetryRules { most: PAUSE, ..RetryRules::default() };
-        let rules = DeliveryRules { retry, ..DeliveryRules::default() };
+        let rules = DeliveryRules::default();
         let lane = QueueLane { ordering: DeliveryOrdering::Newest, rules };
         Self {
             queue: DestinationQueue::new(vec![lane], CONNECTIONS),
@@ -99,6 +98,7 @@ impl Deliverer {
             running: Default::default(),
             placed: Vec::new(),
             failed: 0,
+            is_met: false,
             pass: Traffic::new(pass, 1),
         }
     }
@@ -115,8 +115,9 @@ impl Deliverer {
 
     fn put(&mut self, id: u64) {
         let published = utc(Instant::ZERO + Duration::from_secs(id));
-        let next = self.deliveries[&id].next;
-        self.queue.put(QueuedDelivery { id, lane: 0, published, deadline: None, next });
+        let Delivery { next, failures, .. } = self.deliveries[&id];
+        let has_failed = failures > 0;
+        self.queue.put(QueuedDelivery { id, lane: 0, published, deadline: None, next, has_failed });
     }
 
     fn handle(&mut self, now: Instant, id: u64, input: DeliveryInput) {
@@ -208,6 +209,10 @@ impl User for Deliverer {
     fn work(&mut self, now: Instant, session: &mut Session) -> Option<Instant> {
         if !session.is_open() {
             return None;
+        }
+        if !self.is_met {
+            self.is_met = true;
+            self.queue.wake(utc(now));
         }
         self.publish(now);
         let pass = self.pass.work(now, session);
@@ -367,12 +372,14 @@ fn a_node_that_was_away_for_a_day_catches_up_newest_first_and_slows_no_pass() {
             day.away.failed
         );
         assert_eq!(backlog.len(), 1_440);
+        // The pause after the last failure, half an hour, ended with the absence.
+        assert!(first.since(Instant::ZERO + DAY) < Duration::from_secs(5), "{first:?}");
         // Those that go at a time may overtake each other.
         assert!(wrong <= backlog.len() / 10, "{wrong}");
         let far_apart = |pair: &[(u64, Instant)]| pair[1].0 > pair[0].0 + 8 * 60;
         assert!(!backlog.windows(2).any(far_apart), "much newer ones came behind older ones");
         // New ones go before what is left of the backlog.
-        let slowest = day.away.slowest(DAY + PAUSE * 2);
+        let slowest = day.away.slowest(DAY);
         println!("a new product took {:.2} s at most there", slowest.as_secs_f64());
         assert!(slowest < Duration::from_secs(10), "{slowest:?}");
         // The line is used: with the pass and what is new, the backlog takes little longer than the

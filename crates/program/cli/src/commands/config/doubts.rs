@@ -2,11 +2,11 @@
 //! created, a fingerprint that is an example's.
 
 use rustix::fs::{Access, access};
-use skyhaul_config::{NodeConfig, PeerEntry, PlanEntry, StatusEntry};
+use skyhaul_config::{NodeConfig, PeerEntry, PlanEntry, ProductOutlets, StatusEntry};
 use skyhaul_net::Clock;
 use skyhaul_node::PassPlanFile;
 use skyhaul_quic::{Fingerprint, Identity};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What would keep the node from working, each as a sentence and what to do.
 pub fn doubts(config: &NodeConfig) -> Vec<String> {
@@ -43,30 +43,47 @@ pub fn doubts(config: &NodeConfig) -> Vec<String> {
         let tls = serve.tls().map(|pair| [pair.certificate, pair.key]);
         tls.into_iter().flatten().chain(&serve.accounts)
     });
-    let served = served.filter(|file| std::fs::File::open(file).is_err());
-    let served = served.map(|file| {
-        let file = file.display();
-        format!("{file} cannot be read; help: correct [serve], or make the file")
-    });
+    let served = unopened(served, "[serve]");
     let shown = web.iter().flat_map(|web| {
         let tls = web.tls().map(|pair| [pair.certificate, pair.key]);
         tls.into_iter().flatten().chain(&web.users)
     });
-    let shown = shown.filter(|file| std::fs::File::open(file).is_err());
-    let shown = shown.map(|file| {
-        let file = file.display();
-        format!("{file} cannot be read; help: correct [web], or make the file")
-    });
+    let shown = unopened(shown, "[web]");
     let told = notices.webhooks.iter().flat_map(|hook| hook.secret_file.iter().chain(&hook.ca));
-    let told = told.filter(|file| std::fs::File::open(file).is_err());
-    let told = told.map(|file| {
-        let file = file.display();
-        format!("{file} cannot be read; help: correct [[webhook]], or make the file")
-    });
+    let told = unopened(told, "[[webhook]]");
+    let entered = centre.iter().flat_map(|centre| entered(&centre.outlets));
     let planned = plans.iter().filter_map(unread);
-    let served = served.chain(told).chain(planned);
+    let served = served.chain(told).chain(planned).chain(entered);
     let own = own.as_ref().err().cloned();
     own.into_iter().chain(peers).chain(folders).chain(users).chain(served).chain(shown).collect()
+}
+
+/// The files of a table that cannot be opened.
+fn unopened<'a>(
+    files: impl Iterator<Item = &'a PathBuf>,
+    table: &'static str,
+) -> impl Iterator<Item = String> {
+    let unopened = files.filter(|file| std::fs::File::open(file).is_err());
+    unopened.map(move |file| {
+        format!("{} cannot be read; help: correct {table}, or make the file", file.display())
+    })
+}
+
+/// What is wrong with the files by which destinations of products are entered.
+fn entered(outlets: &ProductOutlets) -> Vec<String> {
+    let mut found = Vec::new();
+    for destination in &outlets.destinations {
+        let entry = &destination.entry;
+        let secrets = [&entry.key, &entry.password, &entry.profile_file].into_iter().flatten();
+        found.extend(unopened(secrets.clone().chain(&entry.ca), "[[destination]]"));
+        found.extend(secrets.filter(|file| skyhaul_node::is_shared(file)).map(|file| {
+            let file = file.display();
+            format!(
+                "other users can read {file}; help: take that from them with `chmod 600 {file}`"
+            )
+        }));
+    }
+    found
 }
 
 /// What is wrong with the keys of other nodes.

@@ -466,6 +466,6 @@ const OPENS_WITHIN: Duration = Duration::from_secs(5);
 /// An answer has 1 MiB at most: twenty seconds are a line of 0.5 Mbit/s.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 /// Why nothing is sent.
-const UNREACHED: &str = "there is no session with it; it is sent when there is one";
+const UNREACHED: &str = "there is no session with it; what waits goes as soon as there is one";
 /// Events that wait: a transfer is of one file.
 const EVENTS: usize = 16;

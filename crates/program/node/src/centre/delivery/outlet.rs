@@ -18,7 +18,7 @@ use skyhaul_events::EventKind;
 use skyhaul_net::Clock;
 use skyhaul_remote::{RemoteAccess, RemotePlace, RemoteSink};
 use skyhaul_units::{Duration, Instant, Rate, Utc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -54,6 +54,12 @@ struct OutletState {
     look: Instant,
     /// How the last look for notices ended.
     heard: Result<(), String>,
+    /// The sessions with its node that had opened when what waits was woken last.
+    openings: u64,
+    /// And when each delivery under way began.
+    begun: BTreeMap<u64, u64>,
+    /// Deliveries that failed over a session that there was before: they need not wait.
+    woken: BTreeSet<u64>,
 }
 
 impl Outlet {
@@ -68,7 +74,9 @@ impl Outlet {
         let lanes = subscriptions.iter().map(ProductSubscription::lane).collect();
         let queue = DestinationQueue::new(lanes, destination.entry.connections as usize);
         let (timeouts, look, heard) = (BTreeMap::new(), Instant::ZERO, Ok(()));
-        let state = OutletState { queue, is_loaded: false, timeouts, look, heard };
+        let (openings, begun, woken) = (0, BTreeMap::new(), BTreeSet::new());
+        let is_loaded = false;
+        let state = OutletState { queue, is_loaded, timeouts, look, heard, openings, begun, woken };
         let access = destination.access(&node);
         let (state, trial, stop) = (Mutex::new(state), Mutex::new(()), AtomicBool::new(false));
         let read = ReadNotices::default();
@@ -132,6 +140,7 @@ impl Outlet {
     fn put(&self, state: &mut OutletState, row: &DeliveryRow) {
         state.queue.remove(row.id);
         state.timeouts.remove(&row.id);
+        let is_woken = state.woken.remove(&row.id);
         let lane = self.subscriptions.iter().position(|one| one.name.as_str() == row.subscription);
         // Those of a subscription that is gone wait until it is back, or an operator cancels them.
         let Some(lane) = lane else { return };
@@ -142,7 +151,8 @@ impl Outlet {
                     lane,
                     published: row.published,
                     deadline: row.deadline,
-                    next: row.delivery.next,
+                    next: row.delivery.next.filter(|_| !is_woken),
+                    has_failed: row.delivery.failures > 0,
                 });
             }
             DeliveryState::Recorded => {
@@ -155,13 +165,23 @@ impl Outlet {
 
     /// The delivery that begins now.
     pub fn poll(&self) -> Option<u64> {
-        self.state().queue.poll(self.clock.utc())
+        let (now, openings, mut state) = (self.clock.utc(), openings(self), self.state());
+        state.meet(now, openings);
+        let id = state.queue.poll(now)?;
+        state.begun.insert(id, openings);
+        Some(id)
     }
 
     /// A delivery that ran has ended: well, or with this failure.
     pub fn ended(&self, id: u64, failure: Option<&DeliveryFailure>) {
-        let mut state = self.state();
+        let (openings, mut state) = (openings(self), self.state());
         state.queue.ended(self.clock.utc(), id, failure, spread(id));
+        let begun = state.begun.remove(&id);
+        if failure.is_some() && begun != Some(openings) {
+            // There is another session meanwhile: the next turn wakes the destination.
+            state.openings = NOT_MET;
+            state.woken.insert(id);
+        }
         if failure.is_none() && state.heard.is_err() {
             // It can be reached: notices are looked for at once.
             state.look = Instant::ZERO;
@@ -238,6 +258,24 @@ impl Outlet {
     }
 }
 
+impl OutletState {
+    /// Wakes what waits for its node, once for each session with it that opens: deliveries begin,
+    /// and notices are looked for.
+    fn meet(&mut self, now: Utc, openings: u64) {
+        if openings != self.openings {
+            self.openings = openings;
+            self.queue.wake(now);
+            self.look = Instant::ZERO;
+        }
+    }
+}
+
+/// The sessions that have opened with the node where a destination is.
+fn openings(outlet: &Outlet) -> u64 {
+    let node = outlet.destination.node();
+    node.map_or(0, |at| outlet.shared.desk.doors.openings(at.node.as_str()))
+}
+
 /// A destination that is a folder of another node.
 pub fn node_sink(
     shared: &CentreShared,
@@ -269,6 +307,8 @@ pub fn spread(id: u64) -> u32 {
     (id as u32).wrapping_mul(0x9e37_79b9)
 }
 
+/// No sessions have opened so often: what waits is woken.
+const NOT_MET: u64 = u64::MAX;
 /// Between two looks into a folder of this machine.
 const NEAR_LOOK: Duration = Duration::from_millis(500);
 /// Between two looks into a folder of another node, over a session that is there.

@@ -85,23 +85,18 @@ fn list(ledger: &DeliveryLedger, query: ListQuery) -> Result<ArchivePage, Fault>
     let limit = query.limit.clamp(1, PAGE_MAX);
     ledger
         .ask(|reader| {
-            let mut page = ArchivePage::default();
-            let mut query_of = ItemQuery { filter, after, limit };
-            loop {
-                let found = reader.search(&query_of)?;
-                for row in &found.items {
-                    let standing = reader.archive().standing(row.id)?;
-                    if !query.held || standing.held.is_some() {
-                        let volumes = reader.archive().volumes_of(row.id)?;
-                        page.items.push(shown(row, standing, volumes));
-                    }
-                }
-                query_of.after = found.next;
-                if found.next.is_none() || page.items.len() >= limit || !query.held {
-                    page.next = found.next.map(|next| next.to_string());
-                    return Ok(page);
-                }
-            }
+            let wanted = ItemQuery { filter, after, limit };
+            let found = match query.held {
+                true => reader.archive().held(&wanted)?,
+                false => reader.search(&wanted)?,
+            };
+            let next = found.next.map(|next| next.to_string());
+            let item = |row: &ItemRow| {
+                let archive = reader.archive();
+                Ok(shown(row, archive.standing(row.id)?, archive.volumes_of(row.id)?))
+            };
+            let items = found.items.iter().map(item).collect::<Result<_, CatalogueError>>()?;
+            Ok(ArchivePage { items, next })
         })
         .map_err(failed)
 }
