@@ -24,8 +24,8 @@ mod waker;
 
 pub use busy::BusyClock;
 pub use clock::{Clock, at_once};
-pub use driver::{Driver, Service};
-pub use endpoint::{AnyEndpoint, TcpConfig, TcpEndpoint, UdpEndpoint};
+pub use driver::{Driver, LastWord, Service};
+pub use endpoint::{AnyEndpoint, LeftSocket, TcpConfig, TcpEndpoint, UdpEndpoint};
 pub use interface::interfaces;
 pub use lane::ThreadedEndpoint;
 pub use random::random;

@@ -142,6 +142,12 @@ impl TlsConnections {
         self.connections.get_mut(&id).map(|held| &mut held.path)
     }
 
+    /// Closes all connections, because this node goes on in another process: the far ends may call
+    /// that at once.
+    pub fn close_to_go_on(&mut self, now: Instant) {
+        self.connections.values_mut().for_each(|held| held.path.close_to_go_on(now));
+    }
+
     fn hold(&mut self, held: Held) -> ConnectionId {
         let id = ConnectionId(self.next_id);
         self.next_id += 1;

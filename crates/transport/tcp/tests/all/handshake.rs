@@ -118,6 +118,17 @@ fn calls_being_set_up_are_bounded_and_free_their_places() {
 }
 
 #[test]
+fn a_node_that_goes_on_in_another_process_says_so_by_a_code_of_its_own() {
+    let mut world = World::connected(&Options::default());
+    let now = world.now;
+    world.paths[SERVER].close_to_go_on(now);
+    world.run(Duration::from_secs(5));
+    assert_eq!(*world.down(SERVER), DownReason::ClosedHere);
+    assert_eq!(*world.down(CLIENT), DownReason::GoesOnElsewhere);
+    assert!(world.paths.iter().all(|path| path.is_finished() && path.next_timeout().is_none()));
+}
+
+#[test]
 fn a_path_that_is_up_frees_its_place() {
     let options = Options::default();
     let mut server = endpoint(&options, SERVER);
