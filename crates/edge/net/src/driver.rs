@@ -2,7 +2,8 @@
 
 use crate::SessionManager;
 use crate::clock::Clock;
-use crate::endpoint::{AnyEndpoint, LeftSocket};
+use crate::endpoint::AnyEndpoint;
+use crate::left_socket::LeftSocket;
 use crate::rest::{self, Gathering};
 use crate::socket::Socket;
 use crate::turn::{Arrived, FAREWELL_MAX, Left};

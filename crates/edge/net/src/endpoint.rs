@@ -6,28 +6,17 @@ mod udp;
 pub use tcp::{TcpConfig, TcpEndpoint};
 pub use udp::UdpEndpoint;
 
+use crate::left_socket::LeftSocket;
 use crate::turn::{Arrived, Left};
 use crate::{Clock, Socket, ThreadedEndpoint, drops};
 use core::net::SocketAddr;
 use rustix::event::PollFd;
 use skyhaul_quic::Fingerprint;
-use skyhaul_sessions::{
-    ConnectError, ConnectionId, ConnectionPurpose, EndpointEvent, ReceivedDatagram,
-};
+use skyhaul_sessions::{ConnectError, ConnectionId, ConnectionPurpose, EndpointEvent};
 use skyhaul_transport::Path;
 use skyhaul_units::Instant;
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::OwnedFd;
-
-/// A socket that waits for calls, and with which another process goes on.
-#[derive(Debug)]
-pub enum LeftSocket {
-    /// Over UDP: the socket, and the datagrams that begin calls.
-    Udp(OwnedFd, Vec<ReceivedDatagram>),
-    /// Over TCP: the listener. Calls wait in the system.
-    Tcp(OwnedFd),
-}
 
 /// An endpoint of any kind.
 pub enum AnyEndpoint {

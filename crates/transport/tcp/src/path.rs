@@ -2,6 +2,8 @@
 
 mod carry;
 
+pub use carry::close_to_go_on;
+
 use crate::channel::{Channel, Progress};
 use crate::config::TlsPathConfig;
 use crate::lifecycle::{End, State, TcpLifecycle};
@@ -370,15 +372,6 @@ impl TcpPath {
             End::Refused(refusal::of_error(error, refused_key, self.lifecycle.terms()))
         };
         self.end(now, end);
-    }
-
-    /// Closes the path because this node goes on in another process: the far end may call that at
-    /// once.
-    pub fn close_to_go_on(&mut self, now: Instant) {
-        if !self.lifecycle.is_over() {
-            self.stream.close(CLOSE_GOES_ON, GOES_ON);
-            self.end(now, self.lifecycle.closure());
-        }
     }
 
     pub(crate) fn end(&mut self, now: Instant, end: End) {

@@ -3,8 +3,8 @@
 //! One epoll instance (epoll(7)) watches the sockets, and the driver waits for that: the cost of a
 //! wake-up does not grow with idle connections.
 
-use super::LeftSocket;
 use crate::Clock;
+use crate::left_socket::LeftSocket;
 use crate::stream::{TcpPathListener, TcpPathStream};
 use crate::turn::{Arrived, Left};
 use core::net::{IpAddr, SocketAddr};

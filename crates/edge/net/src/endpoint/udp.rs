@@ -1,9 +1,10 @@
 //! QUIC over UDP: an endpoint and its socket.
 
-use super::LeftSocket;
 use crate::Clock;
+use crate::left_socket::LeftSocket;
 use crate::socket::{AT_ONCE, OutgoingDatagrams, Socket};
 use crate::turn::{Arrived, Left};
+use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags};
 use skyhaul_quic::QuicEndpoint;
 use skyhaul_sessions::{ReceivedDatagram, Transmit};
@@ -22,13 +23,15 @@ pub struct UdpEndpoint {
     /// Datagrams that begin calls: to be taken in first, or, where the node goes on in another
     /// process, for that.
     calls: Vec<ReceivedDatagram>,
+    calls_bytes: ByteCount,
     /// Calls are kept for the other process.
     keeps_calls: bool,
 }
 
-/// Datagrams kept for the process that goes on: three for each of as many connections as there may
-/// be. Callers of those beyond call again after a second.
+/// What is kept for the process that goes on: three datagrams for each of as many connections as
+/// there may be, of 1.2 to 1.5 KB. Callers of those beyond call again after a second.
 const CALLS_MAX: usize = 3 * 1_024;
+const CALLS_BYTES_MAX: ByteCount = ByteCount::mib(5);
 
 /// System calls to receive before sending has its turn: 2 MB at most, 4 ms at 4 Gbit/s.
 const RECEIVES: usize = 4;
@@ -46,6 +49,7 @@ impl UdpEndpoint {
             unsent: None,
             send_errors: 0,
             calls: Vec::new(),
+            calls_bytes: ByteCount::ZERO,
             keeps_calls: false,
         }
     }
@@ -95,7 +99,7 @@ impl UdpEndpoint {
         }
         for _ in 0..RECEIVES {
             let mut arrived = None;
-            let Self { quic, calls, keeps_calls, .. } = self;
+            let Self { quic, calls, calls_bytes, keeps_calls, .. } = self;
             let count = self.socket.receive(|incoming| {
                 // The clock is read after the datagrams. A reading from before could be older than
                 // their arrival by as long as this thread did not run, and a round trip that looks
@@ -105,11 +109,14 @@ impl UdpEndpoint {
                 for payload in incoming {
                     taken += ByteCount::of(payload.len());
                     let is_kept = *keeps_calls && is_call(&payload);
-                    let received = ReceivedDatagram { remote, local_ip, ecn, payload };
                     if !is_kept {
+                        let received = ReceivedDatagram { remote, local_ip, ecn, payload };
                         quic.handle_datagram(now, received);
-                    } else if calls.len() < CALLS_MAX {
-                        calls.push(received);
+                    } else if calls.len() < CALLS_MAX && *calls_bytes < CALLS_BYTES_MAX {
+                        *calls_bytes += ByteCount::of(payload.len());
+                        // Copied, so that it keeps no buffer of the socket alive.
+                        let payload = BytesMut::from(&payload[..]);
+                        calls.push(ReceivedDatagram { remote, local_ip, ecn, payload });
                     }
                 }
             })?;

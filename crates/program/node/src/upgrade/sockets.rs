@@ -1,5 +1,5 @@
-//! The sockets on which a node waits for calls, while it goes on in another process: calls that come
-//! meanwhile wait in them, or, where the old process read them, in memory that both share.
+//! The sockets on which a node waits for calls, while it goes on in another process: calls that
+//! come meanwhile wait in them, or, where the old process read them, in memory that both share.
 //!
 //! The memory has two entries of a backlog for each datagram: a description, which is a
 //! [`CallOrigin`] as JSON, and a read, which is the datagram.
@@ -100,7 +100,8 @@ impl KeptSocket {
 }
 
 impl HandedSocket {
-    /// The socket, and the datagrams that wait. What is damaged is left out: who called calls again.
+    /// The socket, and the datagrams that wait. What is damaged is left out: who called, calls
+    /// again.
     pub fn open(self) -> (OwnedFd, Vec<ReceivedDatagram>) {
         let (mut waiting, mut reader) = (Vec::new(), BacklogReader::new(self.calls));
         while waiting.len() < CALLS_MAX {
