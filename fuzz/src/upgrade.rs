@@ -1,6 +1,6 @@
 //! What two processes of an upgrade read from each other.
 
-use skyhaul_node::upgrade::{BacklogHead, FromNew, FromOld, MAX_ENTRY, OldSide};
+use skyhaul_node::upgrade::{BacklogHead, CallOrigin, FromNew, FromOld, MAX_ENTRY, OldSide};
 
 /// Messages and entries: refused with a sentence, or the same when they are written and read again.
 /// A process that says something at the wrong time is refused.
@@ -24,6 +24,13 @@ pub fn upgrade_talk(input: &[u8]) {
             Ok(message) => {
                 let again = serde_json::to_vec(&message).expect("it was read");
                 assert_eq!(FromOld::parse(&again), Ok(message));
+            }
+            Err(why) => assert!(!why.is_empty()),
+        }
+        match CallOrigin::parse(line) {
+            Ok(origin) => {
+                let again = serde_json::to_vec(&origin).expect("it was read");
+                assert_eq!(CallOrigin::parse(&again), Ok(origin));
             }
             Err(why) => assert!(!why.is_empty()),
         }

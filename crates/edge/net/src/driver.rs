@@ -3,6 +3,7 @@
 use crate::SessionManager;
 use crate::clock::Clock;
 use crate::endpoint::AnyEndpoint;
+use crate::left_socket::LeftSocket;
 use crate::rest::{self, Gathering};
 use crate::socket::Socket;
 use crate::turn::{Arrived, FAREWELL_MAX, Left};
@@ -38,6 +39,20 @@ pub trait Service {
 
     /// The socket given last has this id.
     fn socket_added(&mut self, _id: SocketId) {}
+
+    /// What the far ends are told when the driver ends.
+    fn last_word(&self) -> LastWord {
+        LastWord::Stops
+    }
+}
+
+/// What the far ends are told at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastWord {
+    /// The node stops.
+    Stops,
+    /// It goes on in another process, with the same sockets: see [`Driver::left_sockets`].
+    GoesOn,
 }
 
 /// Runs a session manager by a clock.
@@ -123,18 +138,32 @@ impl Driver {
                 rest::wait(&self.waker, &self.clock, due, fds)?;
             }
         }
-        self.farewell()
+        self.farewell(service.last_word())
+    }
+
+    /// The sockets that wait for calls, for the process that goes on with them, in the order of
+    /// their endpoints. Nothing is read from them any more.
+    ///
+    /// # Errors
+    /// The system has no more file descriptors.
+    pub fn left_sockets(&mut self) -> io::Result<Vec<LeftSocket>> {
+        self.manager.endpoints_mut().filter_map(|endpoint| endpoint.leave().transpose()).collect()
     }
 
     /// Closes the sessions, and sends the closing datagrams and their copies. Where one socket
     /// fails, the others go on.
-    fn farewell(&mut self) -> io::Result<()> {
+    fn farewell(&mut self, word: LastWord) -> io::Result<()> {
         let clock = self.clock;
         let now = clock.now();
         let ends = now + FAREWELL_MAX;
         let open: Vec<_> = self.manager.sessions().map(|(id, _)| id).collect();
-        for id in open {
-            self.manager.close(now, id, "the node is stopping");
+        match word {
+            LastWord::Stops => {
+                open.into_iter().for_each(|id| self.manager.close(now, id, "the node is stopping"));
+            }
+            LastWord::GoesOn => {
+                self.manager.endpoints_mut().for_each(|endpoint| endpoint.close_to_go_on(now));
+            }
         }
         self.manager.endpoints_mut().for_each(AnyEndpoint::begin_farewell);
         let mut outcome = Ok(());
@@ -143,6 +172,12 @@ impl Driver {
             self.manager.handle_timeout(now);
             let mut left = Left::Nothing;
             for endpoint in self.manager.endpoints_mut() {
+                // What far ends sent before they heard of the end would fill the sockets.
+                if word == LastWord::GoesOn
+                    && let Err(error) = endpoint.receive(&clock)
+                {
+                    outcome = outcome.and(Err(error));
+                }
                 match endpoint.transmit(&clock) {
                     Ok(more) => left = left.max(more),
                     Err(error) => outcome = outcome.and(Err(error)),
@@ -154,7 +189,9 @@ impl Driver {
             }
             if left != Left::Part {
                 let due = self.manager.next_timeout().map_or(ends, |due| due.min(ends));
-                if let Err(error) = rest::wait(&self.waker, &clock, Some(due), None) {
+                let fds = self.manager.endpoints().filter_map(AnyEndpoint::poll_fd);
+                let fds = fds.filter(|_| word == LastWord::GoesOn);
+                if let Err(error) = rest::wait(&self.waker, &clock, Some(due), fds) {
                     outcome = outcome.and(Err(error));
                     break;
                 }

@@ -6,6 +6,7 @@ mod udp;
 pub use tcp::{TcpConfig, TcpEndpoint};
 pub use udp::UdpEndpoint;
 
+use crate::left_socket::LeftSocket;
 use crate::turn::{Arrived, Left};
 use crate::{Clock, Socket, ThreadedEndpoint, drops};
 use core::net::SocketAddr;
@@ -64,12 +65,14 @@ impl AnyEndpoint {
         }
     }
 
-    /// Whether closing datagrams are still to be sent on this thread. TCP retransmits by itself,
-    /// and a lane waits on its own thread.
+    /// Whether closing datagrams are still to be sent on this thread. TCP retransmits by itself;
+    /// where the node goes on in another process, its far ends' last bytes are read. A lane waits
+    /// on its own thread.
     pub(crate) fn is_closing(&self) -> bool {
         match self {
             Self::Udp(endpoint) => endpoint.is_closing(),
-            Self::Tcp(_) | Self::Lane(_) => false,
+            Self::Tcp(endpoint) => endpoint.is_closing(),
+            Self::Lane(_) => false,
         }
     }
 
@@ -86,6 +89,26 @@ impl AnyEndpoint {
         match self {
             Self::Udp(_) | Self::Tcp(_) => {}
             Self::Lane(endpoint) => endpoint.stop(),
+        }
+    }
+
+    /// Closes all connections, because this node goes on in another process. From now on calls
+    /// wait for that.
+    pub(crate) fn close_to_go_on(&mut self, now: Instant) {
+        match self {
+            Self::Udp(endpoint) => endpoint.close_to_go_on(now),
+            Self::Tcp(endpoint) => endpoint.close_to_go_on(now),
+            // Its thread says that the node stops: no node that is upgraded has one.
+            Self::Lane(_) => {}
+        }
+    }
+
+    /// The socket that waits for calls, and the calls that came since.
+    pub(crate) fn leave(&mut self) -> io::Result<Option<LeftSocket>> {
+        match self {
+            Self::Udp(endpoint) => endpoint.leave().map(Some),
+            Self::Tcp(endpoint) => endpoint.leave(),
+            Self::Lane(_) => Ok(None),
         }
     }
 

@@ -3,13 +3,13 @@
 use crate::option;
 use bytes::BytesMut;
 use noq_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-use rustix::net::sockopt::set_socket_reuseport;
+use rustix::net::sockopt::{set_socket_reuseport, socket_type};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use skyhaul_sessions::Ecn;
 use skyhaul_units::ByteCount;
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A bound, non-blocking UDP socket.
 #[derive(Debug)]
@@ -93,6 +93,17 @@ impl Socket {
         let socket = UdpSocket::bind(address)?;
         crate::interface::keep_on(&socket, interface)?;
         Self::of(socket)
+    }
+
+    /// A socket that is bound already.
+    ///
+    /// # Errors
+    /// It is no UDP socket.
+    pub fn given(socket: OwnedFd) -> io::Result<Self> {
+        if socket_type(&socket)? != SocketType::DGRAM {
+            return Err(io::Error::other("it is no UDP socket"));
+        }
+        Self::of(socket.into())
     }
 
     fn of(socket: UdpSocket) -> io::Result<Self> {

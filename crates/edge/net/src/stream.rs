@@ -16,7 +16,7 @@ use skyhaul_tcp::TcpPath;
 use skyhaul_units::ByteCount;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 /// The TCP socket of a path. The path itself is passed to each call that needs it.
 #[derive(Debug)]
@@ -168,6 +168,16 @@ impl TcpPathListener {
     /// The address is in use, not of this host, or not permitted.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket })
+    }
+
+    /// A socket that listens already.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn given(socket: OwnedFd) -> io::Result<Self> {
+        let socket = TcpListener::from(socket);
         socket.set_nonblocking(true)?;
         Ok(Self { socket })
     }

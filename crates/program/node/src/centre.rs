@@ -47,6 +47,7 @@ use crate::incoming::{self, FileService};
 use crate::services::{self, SessionMemory};
 use crate::station::NodePlace;
 use crate::status::{PathHint, StatusReply, StatusRequest};
+use crate::upgrade::{HandedInputs, HandedSocket, KeptSocket, PassedKind};
 use admission::{AdmittedStation, PeerHint};
 use assembly::{AgainThread, Assembler, AssemblyJournal};
 use board::CentreBoard;
@@ -68,12 +69,13 @@ use shared::CentreState;
 use skyhaul_channels_io::{ChannelService, TakenChannels};
 use skyhaul_config::{CentreConfig, PeerEntry, ProductDestination};
 use skyhaul_events::AlarmKind;
-use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
+use skyhaul_net::{AnyEndpoint, Clock, Driver, LastWord, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, OwnKey, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, StationName};
 use skyhaul_streams_io::AllowedSinks;
 use skyhaul_units::ByteCount;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -86,6 +88,8 @@ pub(crate) struct Centre {
     shared: Arc<CentreShared>,
     threads: Vec<JoinHandle<()>>,
     blocks: ChannelService,
+    /// The configured address of each endpoint that waits for calls.
+    binds: Vec<SocketAddr>,
     reload: Reload,
 }
 
@@ -99,14 +103,16 @@ impl Centre {
         kind: NodeKind,
         place: NodePlace,
     ) -> Result<Self, Fault> {
-        let NodePlace { disk, clock, blocks, events, keys, .. } = place;
+        let NodePlace { disk, clock, blocks, events, keys, handed } = place;
         if let Some(products) = &config.products {
             services::make_folder(&products.dir)?;
         }
         let folders = config.outlets.destinations.iter().filter_map(ProductDestination::folder);
         folders.into_iter().try_for_each(services::make_folder)?;
         let peers = peers(config, &config.peer)?;
-        let Listening { driver, listens, addresses } = listen(config, keys.own(), clock, blocks)?;
+        let at = ListenPlace { identity: keys.own(), clock, blocks, handed: &handed };
+        let Listening { driver, listens, addresses } = listen(config, &at)?;
+        let binds = listens.iter().map(|nth| config.listen[*nth].bind).collect();
         let kept = open_store(config, disk, clock)?;
         let sockets = driver.endpoints().filter_map(AnyEndpoint::inode).collect();
         for address in &addresses {
@@ -143,7 +149,7 @@ impl Centre {
         let (classes, trusted) = (config.classes(), config.trusted());
         let lines = Lines { peers, trusted, classes, listens, guests, keys };
         let threads = start(config, lines, &shared, clock, driver)?;
-        Ok(Self { shared, threads, blocks, reload: Reload::new(config.clone()) })
+        Ok(Self { shared, threads, blocks, binds, reload: Reload::new(config.clone()) })
     }
 
     /// What its threads share.
@@ -175,6 +181,22 @@ impl Centre {
     /// Why it cannot; nothing has changed.
     pub(crate) fn adopt(&mut self, plan: ReloadPlan<CentreConfig>) -> Result<Adopted, String> {
         self.reload.adopt(plan, &self.shared)
+    }
+
+    /// Ends it, so that it goes on in another process; returns the sockets that wait for calls.
+    ///
+    /// # Errors
+    /// As [`Self::end`]; the system gives no memory.
+    pub(crate) fn hand_over(self) -> Result<Vec<KeptSocket>, Fault> {
+        let (shared, binds) = (self.shared.clone(), self.binds.clone());
+        shared.shutdown.go_on();
+        self.end()?;
+        let left = binds.into_iter().zip(shared.shutdown.take_sockets());
+        let kept = left.map(|(listen, socket)| KeptSocket::new(listen, socket));
+        kept.collect::<std::io::Result<_>>().map_err(|error| {
+            let what = format!("the sockets of the lines cannot be kept ({error})");
+            Fault::environment(what, "the lines", "give the system more memory")
+        })
     }
 
     /// Ends it: what its threads do now, they finish.
@@ -297,13 +319,18 @@ struct Listening {
     addresses: Vec<String>,
 }
 
-/// Listens on every address of the configuration: over UDP, and over TCP where that is wanted.
-fn listen(
-    config: &CentreConfig,
-    identity: &OwnKey,
+/// What endpoints are made with.
+struct ListenPlace<'a> {
+    identity: &'a OwnKey,
     clock: Clock,
     blocks: ProgramBlocks,
-) -> Result<Listening, Fault> {
+    /// Sockets that another process listened on before.
+    handed: &'a HandedInputs,
+}
+
+/// Listens on every address of the configuration: over UDP, and over TCP where that is wanted.
+fn listen(config: &CentreConfig, place: &ListenPlace<'_>) -> Result<Listening, Fault> {
+    let ListenPlace { identity, clock, blocks, handed } = *place;
     let own = SessionMemory { receive: config.session.receive_window, send: ByteCount::mib(1) };
     let has_guests = config.has_guests() || blocks == ProgramBlocks::Served;
     let send = if has_guests { guests::window(own).send } else { own.send };
@@ -322,9 +349,13 @@ fn listen(
             listen: true,
             ..EndpointConfig::new(identity.clone(), path, clock.std_start())
         };
-        let socket =
-            if listen.tcp { services::socket_beside_tcp(bind) } else { Socket::bind(bind) };
-        let endpoint = services::endpoint(socket, &place, quic)?;
+        let given = handed.take_socket(PassedKind::Udp, bind).map(HandedSocket::open);
+        let (socket, calls) = match given {
+            Some((socket, calls)) => (Socket::given(socket), calls),
+            None if listen.tcp => (services::socket_beside_tcp(bind), Vec::new()),
+            None => (Socket::bind(bind), Vec::new()),
+        };
+        let endpoint = services::endpoint(socket, &place, quic)?.with_calls(calls);
         let at = endpoint.socket().local_addr().unwrap_or(bind);
         let listening = match &mut found {
             Some(listening) => {
@@ -346,7 +377,9 @@ fn listen(
                 udp_payload: payload,
                 ..TcpConfig::new(identity.clone())
             };
-            listening.driver.add_endpoint(services::over_tcp(over_tcp, &place)?);
+            let given = handed.take_socket(PassedKind::TcpListen, bind);
+            let given = given.map(|given| given.socket);
+            listening.driver.add_endpoint(services::over_tcp(over_tcp, given, &place)?);
             listening.listens.push(nth);
         }
     }
@@ -428,13 +461,21 @@ fn start(
     let mut downlink = Downlink::new(name, lines, shared.clone(), blocks, receipts);
     let of = shared.clone();
     let line = services::thread("line", move || {
-        if let Err(error) = driver.run(&mut downlink, of.shutdown.flag()) {
-            let help = "restart the centre: all acknowledged data is in the store";
-            of.shutdown.fail(Fault::environment(
-                format!("the socket of the lines failed ({error})"),
-                "the lines",
-                help,
-            ));
+        let ended = driver.run(&mut downlink, of.shutdown.flag());
+        let left = ended.and_then(|()| match of.shutdown.last_word() {
+            LastWord::Stops => Ok(Vec::new()),
+            LastWord::GoesOn => driver.left_sockets(),
+        });
+        match left {
+            Ok(sockets) => of.shutdown.leave(sockets),
+            Err(error) => {
+                let help = "restart the centre: all acknowledged data is in the store";
+                of.shutdown.fail(Fault::environment(
+                    format!("the socket of the lines failed ({error})"),
+                    "the lines",
+                    help,
+                ));
+            }
         }
     })?;
     let keeper = services::thread("store", move || keeper.run())?;

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use skyhaul_events::{AlarmNews, EventKind, NodeEvent, Severity};
 use skyhaul_net::Clock;
 use skyhaul_store::Disk;
+use skyhaul_transport::DownReason;
 use skyhaul_units::Duration;
 use std::collections::VecDeque;
 use std::io;
@@ -94,6 +95,15 @@ impl EventNote {
     pub const fn severity(mut self, severity: Severity) -> Self {
         self.severity = severity;
         self
+    }
+
+    /// No fault where the other node only goes on in another process.
+    #[must_use]
+    pub fn because(self, reason: &DownReason) -> Self {
+        match reason {
+            DownReason::GoesOnElsewhere => self.severity(Severity::Info),
+            _ => self,
+        }
     }
 
     /// With one more value.

@@ -18,11 +18,12 @@ use crate::notices;
 use crate::serve::ServeService;
 use crate::station::{KeptInput, NodePlace, Station};
 use crate::status::{OrderWords, SocketAccess, StatusReply, StatusServer};
-use crate::upgrade::{HandedInputs, NewProgram, NewSide, ProgramCommand, UpgradeDesk};
+use crate::upgrade::{HandedInputs, KeptSocket, NewProgram, NewSide, ProgramCommand, UpgradeDesk};
 use crate::web::{WebOrders, WebService};
 use skyhaul_config::{BlocksEntry, NodeConfig, NoticesConfig};
 use skyhaul_events::{EventKind, Severity};
 use skyhaul_net::Clock;
+use skyhaul_transport::GOES_ON;
 use skyhaul_units::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,8 +34,8 @@ use starting::{
     ShownBy, Watches, alarms_of, block_lines, look, open_disk, programs, start_blocks,
     start_history, start_parts, start_serve, tell_start,
 };
-use upgrading::Upgrading;
 pub use upgrading::check;
+use upgrading::{KeptNode, Upgrading};
 
 /// How a node runs, beside its configuration.
 #[derive(Debug, Clone, Copy)]
@@ -451,20 +452,22 @@ impl Node {
 
     /// Ends its parts: first what sends, so that what still arrives is kept.
     fn end(self) -> Result<(), Fault> {
-        let end = |station: Station| station.end().map(|()| Vec::new());
-        self.end_with("the node has stopped", end).map(drop)
+        let ends = |station: Station| station.end().map(|()| Vec::new());
+        let centre_ends = |centre: Centre| centre.end().map(|()| Vec::new());
+        self.end_with("the node has stopped", ends, centre_ends).map(drop)
     }
 
-    /// Ends it, so that its live inputs go on in another process.
-    fn hand_over(self) -> Result<Vec<KeptInput>, Fault> {
-        self.end_with("the node goes on in another process", Station::hand_over)
+    /// Ends it, so that its live inputs and its sockets go on in another process.
+    fn hand_over(self) -> Result<KeptNode, Fault> {
+        self.end_with(GOES_ON, Station::hand_over, Centre::hand_over)
     }
 
     fn end_with(
         self,
         sentence: &str,
-        end: impl FnOnce(Station) -> Result<Vec<KeptInput>, Fault>,
-    ) -> Result<Vec<KeptInput>, Fault> {
+        end_station: impl FnOnce(Station) -> Result<Vec<KeptInput>, Fault>,
+        end_centre: impl FnOnce(Centre) -> Result<Vec<KeptSocket>, Fault>,
+    ) -> Result<KeptNode, Fault> {
         // The block service ends with its last user, before the sessions that it uses.
         drop(self.server);
         drop(self.looks);
@@ -472,9 +475,9 @@ impl Node {
         drop(self.web);
         drop(self.serve);
         drop(self.blocks);
-        let station = self.station.map_or(Ok(Vec::new()), end);
-        let centre = self.centre.map_or(Ok(()), Centre::end);
-        let ended = station.and_then(|kept| centre.map(|()| kept));
+        let station = self.station.map_or(Ok(Vec::new()), end_station);
+        let centre = self.centre.map_or(Ok(Vec::new()), end_centre);
+        let ended = station.and_then(|inputs| Ok(KeptNode { inputs, sockets: centre? }));
         let stopped = match &ended {
             Ok(_) => EventNote::new(EventKind::NodeStopped, "the node", sentence),
             Err(fault) => EventNote::new(EventKind::NodeStopped, "the node", fault.to_string())

@@ -15,6 +15,7 @@ use skyhaul_units::ByteCount;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
@@ -268,9 +269,17 @@ pub fn endpoint(
     Ok(UdpEndpoint::new(quic, socket))
 }
 
-/// TLS over TCP, at `place`.
-pub fn over_tcp(config: TcpConfig, place: &str) -> Result<TcpEndpoint, Fault> {
-    TcpEndpoint::open(config).map_err(|error| {
+/// TLS over TCP, at `place`; on a socket that listens already, where one is given.
+pub fn over_tcp(
+    config: TcpConfig,
+    given: Option<OwnedFd>,
+    place: &str,
+) -> Result<TcpEndpoint, Fault> {
+    let opened = match given {
+        Some(listener) => TcpEndpoint::open_on(config, listener),
+        None => TcpEndpoint::open(config),
+    };
+    opened.map_err(|error| {
         let help = "stop the program that uses the port, or write `tcp = false` under [[listen]]";
         Fault::environment(format!("the TCP port cannot be used ({error})"), place, help)
     })

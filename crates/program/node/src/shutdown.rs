@@ -3,7 +3,7 @@
 use crate::alarms::Alarms;
 use crate::fault::Fault;
 use skyhaul_events::AlarmKind;
-use skyhaul_net::Waker;
+use skyhaul_net::{LastWord, LeftSocket, Waker};
 use skyhaul_units::Duration;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,6 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 #[derive(Debug)]
 pub struct Shutdown {
     requested: AtomicBool,
+    /// The node goes on in another process.
+    goes_on: AtomicBool,
+    /// The sockets that wait for calls, for that.
+    sockets: Mutex<Vec<LeftSocket>>,
     /// Ends the waits of [`Self::pause`].
     pauses: Pauses,
     /// Ends the wait of the thread that serves the line.
@@ -32,6 +36,8 @@ impl Shutdown {
     pub fn new(line: Waker, alarms: Arc<Alarms>) -> Self {
         Self {
             requested: AtomicBool::new(false),
+            goes_on: AtomicBool::new(false),
+            sockets: Mutex::default(),
             pauses: Pauses::default(),
             line,
             fault: Mutex::new(None),
@@ -54,6 +60,29 @@ impl Shutdown {
         self.requested.store(true, Ordering::Relaxed);
         self.pauses.ended.notify_all();
         self.line.wake();
+    }
+
+    /// Far ends are to be told, when all threads end, that the node goes on in another process.
+    pub fn go_on(&self) {
+        self.goes_on.store(true, Ordering::Relaxed);
+    }
+
+    /// What far ends are told.
+    pub fn last_word(&self) -> LastWord {
+        match self.goes_on.load(Ordering::Relaxed) {
+            true => LastWord::GoesOn,
+            false => LastWord::Stops,
+        }
+    }
+
+    /// The thread of the line leaves its sockets for the other process.
+    pub fn leave(&self, sockets: Vec<LeftSocket>) {
+        *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = sockets;
+    }
+
+    /// What it left, once it has ended.
+    pub fn take_sockets(&self) -> Vec<LeftSocket> {
+        std::mem::take(&mut self.sockets.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether the node ends.

@@ -244,6 +244,7 @@ impl Station {
     pub(crate) fn hand_over(self) -> Result<Vec<KeptInput>, Fault> {
         let shared = self.shared.clone();
         shared.handing_over.order();
+        shared.shutdown.go_on();
         self.end()?;
         Ok(shared.handing_over.take())
     }

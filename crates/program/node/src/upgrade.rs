@@ -6,8 +6,10 @@
 //!  starts it ─────────────────────────────────────► reads and checks the configuration
 //!  goes on as before             ◄── ready ──────── holds nothing yet
 //!  ends its threads; a thread for each live input
-//!  writes down what that brings
-//!                                ── inputs ───────► opens the state folder, starts the node
+//!  writes down what that brings; its sockets for
+//!  calls stay bound, and nobody reads them
+//!                                ── inputs ───────► opens the state folder, starts the node, and
+//!                                                   reads the sockets for calls
 //!                                ◄── running ────── its channels wait
 //!  stops reading                 ── go ───────────►
 //!  ends                          ◄── taken ──────── reads the rest, then the sockets
@@ -28,10 +30,12 @@ mod outcome;
 mod pair;
 mod program;
 mod slot;
+mod sockets;
 
 pub use backlog::{BacklogHead, BacklogKind, BacklogReader, BacklogWriter, MAX_ENTRY};
 pub use messages::{
-    FromNew, FromOld, MAX_MESSAGE, OldSide, PROTOCOL, PassedInput, PassedKind, PassedSource,
+    FromNew, FromOld, MAX_MESSAGE, OldSide, PROTOCOL, PassedInput, PassedKind, PassedSocket,
+    PassedSource,
 };
 pub(crate) use new_side::HandedInput;
 pub use new_side::{HandedInputs, NewSide};
@@ -42,3 +46,5 @@ pub(crate) use outcome::note_failure;
 pub(crate) use program::NewProgram;
 pub use program::ProgramCommand;
 pub(crate) use slot::{GivenSource, SourceSlot};
+pub use sockets::CallOrigin;
+pub(crate) use sockets::{HandedSocket, KeptSocket};

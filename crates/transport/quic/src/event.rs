@@ -4,7 +4,7 @@ use crate::Refusal;
 use noq_proto::{ConnectionError, EcnCodepoint};
 use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::{Ecn, Transmit};
-use skyhaul_transport::{DownReason, ProtocolVersions};
+use skyhaul_transport::{DownReason, GOES_ON, ProtocolVersions};
 use skyhaul_units::printable;
 
 /// The codepoint that the state machine knows.
@@ -38,6 +38,9 @@ const ACCESS_DENIED: u64 = 0x131;
 /// Application close code: the reason names the protocol versions that the closing end speaks.
 pub(crate) const CLOSE_VERSION: u32 = 1;
 
+/// Application close code: the node goes on in another process, which takes calls at once.
+pub(crate) const CLOSE_GOES_ON: u32 = 2;
+
 /// Why a handshake failed, as far as the error of the state machine tells.
 pub(crate) fn refusal(
     error: &ConnectionError,
@@ -58,6 +61,9 @@ pub(crate) fn refusal(
         }
         ConnectionError::ApplicationClosed(close) if close.error_code == CLOSE_VERSION.into() => {
             Refusal::Version { ours: versions.text(), theirs: text(&close.reason) }
+        }
+        ConnectionError::ApplicationClosed(close) if close.error_code == CLOSE_GOES_ON.into() => {
+            Refusal::Unreachable(GOES_ON.to_owned())
         }
         ConnectionError::TimedOut => Refusal::NoAnswer,
         ConnectionError::LocallyClosed => Refusal::ClosedHere,
@@ -87,6 +93,9 @@ pub(crate) fn down_reason(error: &ConnectionError) -> DownReason {
     match error {
         ConnectionError::TimedOut => DownReason::TimedOut,
         ConnectionError::LocallyClosed => DownReason::ClosedHere,
+        ConnectionError::ApplicationClosed(close) if close.error_code == CLOSE_GOES_ON.into() => {
+            DownReason::GoesOnElsewhere
+        }
         ConnectionError::ApplicationClosed(close) => {
             DownReason::ClosedByPeer(shortened(&String::from_utf8_lossy(&close.reason)))
         }

@@ -3,7 +3,7 @@
 use crate::closing::Closing;
 use crate::config::PathConfig;
 use crate::control::Control;
-use crate::event::{CLOSE_VERSION, down_reason};
+use crate::event::{CLOSE_GOES_ON, CLOSE_VERSION, down_reason};
 use crate::feed::{Feed, News};
 use crate::machine::Machine;
 use crate::sender::{Reading, Sender};
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use noq_proto::{Connection, ConnectionError, Dir, Event, SendDatagramError, StreamEvent};
 use skyhaul_congestion::Memory;
 use skyhaul_sessions::ConnectionPurpose;
-use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
+use skyhaul_transport::{DownReason, Estimate, GOES_ON, Path, PathEvent, Token};
 use skyhaul_units::{ByteCount, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -169,6 +169,14 @@ impl QuicPath {
     pub(crate) fn close_for_version(&mut self, now: Instant, ours: &[u8]) {
         self.machine.close(now, CLOSE_VERSION, ours);
         self.end(DownReason::ClosedHere, Closing::Unsent);
+    }
+
+    /// Closes because this node goes on in another process.
+    pub(crate) fn close_to_go_on(&mut self, now: Instant) {
+        if !self.state.is_over() {
+            self.machine.close(now, CLOSE_GOES_ON, GOES_ON.as_bytes());
+            self.end(DownReason::ClosedHere, Closing::Unsent);
+        }
     }
 
     /// Handles the state machine's events; gives what the endpoint must know.

@@ -10,6 +10,7 @@
 
 mod endpoint_set;
 mod event;
+mod going_on;
 mod joining;
 mod role;
 mod table;
@@ -320,6 +321,9 @@ impl<C: Endpoint> SessionManager<C> {
                 }
                 held.session.handle(now, path, PathEvent::Down(reason.clone()));
                 held.paths.remove(&path);
+                if reason == DownReason::GoesOnElsewhere {
+                    going_on::end_others(held, &mut self.endpoints, &mut self.roles, now);
+                }
                 while let Some(event) = held.session.poll() {
                     self.events.push_back(SessionManagerEvent::Session { id, event });
                 }

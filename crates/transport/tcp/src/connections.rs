@@ -6,7 +6,7 @@
 //! socket and [`TlsConnections::stream`] until that is `None` or has finished.
 
 use crate::lifecycle::End;
-use crate::{TcpPath, TlsEndpoint};
+use crate::{TcpPath, TlsEndpoint, close_to_go_on};
 use core::net::SocketAddr;
 use skyhaul_identity::{Fingerprint, Keying, Refusal};
 use skyhaul_sessions::admission::{Admission, Doorkeeper};
@@ -140,6 +140,12 @@ impl TlsConnections {
     /// A connection's stream, to move its bytes; `None` once it has ended and was read out.
     pub fn stream(&mut self, id: ConnectionId) -> Option<&mut TcpPath> {
         self.connections.get_mut(&id).map(|held| &mut held.path)
+    }
+
+    /// Closes all connections, because this node goes on in another process: the far ends may call
+    /// that at once.
+    pub fn close_to_go_on(&mut self, now: Instant) {
+        self.connections.values_mut().for_each(|held| close_to_go_on(&mut held.path, now));
     }
 
     fn hold(&mut self, held: Held) -> ConnectionId {

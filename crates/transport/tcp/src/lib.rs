@@ -57,4 +57,4 @@ pub use config::{TlsEndpointConfig, TlsPathConfig};
 pub use connections::TlsConnections;
 pub use endpoint::TlsEndpoint;
 pub use lifecycle::TcpLifecycle;
-pub use path::{TcpExportError, TcpPath, TlsPathCounters};
+pub use path::{TcpExportError, TcpPath, TlsPathCounters, close_to_go_on};

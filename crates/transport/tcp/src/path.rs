@@ -2,6 +2,8 @@
 
 mod carry;
 
+pub use carry::close_to_go_on;
+
 use crate::channel::{Channel, Progress};
 use crate::config::TlsPathConfig;
 use crate::lifecycle::{End, State, TcpLifecycle};
@@ -11,10 +13,10 @@ use crate::refusal;
 use crate::sender::Sender;
 use crate::terms::PathTerms;
 use crate::tls_stream::TlsStream;
-use crate::wire::{CLOSE_PLAIN, CLOSE_VERSION, TcpFrame};
+use crate::wire::{CLOSE_GOES_ON, CLOSE_PLAIN, CLOSE_VERSION, TcpFrame};
 use bytes::Bytes;
 use skyhaul_identity::Refusal;
-use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
+use skyhaul_transport::{DownReason, Estimate, GOES_ON, Path, PathEvent, Token};
 use skyhaul_units::{ByteCount, Instant, Probability};
 use std::collections::VecDeque;
 
@@ -299,6 +301,9 @@ impl TcpPath {
                     self.sender.answered(now, rtt);
                 }
             }
+            (State::Up, TcpFrame::Close { code: CLOSE_GOES_ON, .. }) => {
+                self.end(now, End::Down(DownReason::GoesOnElsewhere));
+            }
             (State::Up, TcpFrame::Close { reason, .. }) => {
                 self.end(now, End::Down(DownReason::ClosedByPeer(reason)));
             }
@@ -321,6 +326,7 @@ impl TcpPath {
                 refusal::of_version(self.lifecycle.terms(), &reason)
             }
             TcpFrame::Close { .. } if self.lifecycle.terms().is_incoming() => Refusal::Withdrawn,
+            TcpFrame::Close { code: CLOSE_GOES_ON, .. } => Refusal::Unreachable(GOES_ON.to_owned()),
             TcpFrame::Close { reason, .. } => Refusal::Failed(reason),
             _ => return self.fail(now, BEFORE_GREETING),
         };

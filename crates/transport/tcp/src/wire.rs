@@ -35,7 +35,8 @@ pub enum TcpFrame {
     Pong(u64),
     /// The last frame of an end.
     Close {
-        /// Why, for programs: [`CLOSE_VERSION`], or anything else for all other reasons.
+        /// Why, for programs: [`CLOSE_VERSION`], [`CLOSE_GOES_ON`], or anything else for all
+        /// other reasons.
         code: u8,
         /// Why, for people; cut to [`MAX_REASON`] bytes.
         reason: String,
@@ -46,6 +47,8 @@ pub enum TcpFrame {
 pub const CLOSE_PLAIN: u8 = 0;
 /// Close code: the reason is the name of the protocol version that the closing end speaks.
 pub const CLOSE_VERSION: u8 = 1;
+/// Close code: the node goes on in another process, which takes calls at once.
+pub const CLOSE_GOES_ON: u8 = 2;
 /// Bytes of a reason that are sent, and kept.
 pub const MAX_REASON: usize = 200;
 /// Type and length before each body, in bytes.

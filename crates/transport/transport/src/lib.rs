@@ -42,7 +42,8 @@ pub use classes::{
 pub use drive::{drive, give_out, take_in};
 pub use line_share::{LINE_PATHS_MAX, LINE_SESSIONS_MAX, LineShare, LineShareError, LineUse};
 pub use path::{
-    DownReason, Estimate, PAYLOAD_MIN, Path, PathEvent, PathId, PathOptions, PathState, Token,
+    DownReason, Estimate, GOES_ON, PAYLOAD_MIN, Path, PathEvent, PathId, PathOptions, PathState,
+    Token,
 };
 pub use schedule::{
     Candidate, Earliest, Fifo, Forecast, LineEstimate, Outlook, Policy, PolicyConfig, SendOrder,

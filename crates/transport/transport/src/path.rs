@@ -46,6 +46,9 @@ pub enum DownReason {
     ClosedHere,
     /// The far end closed it and gave this reason.
     ClosedByPeer(String),
+    /// The far end closed it because its node goes on in another process, which takes calls at
+    /// once.
+    GoesOnElsewhere,
     /// Nothing was heard for the idle time-out.
     TimedOut,
     /// The path found the peer at fault, or failed itself.
@@ -78,11 +81,15 @@ impl core::fmt::Display for DownReason {
         match self {
             Self::ClosedHere => f.write_str("closed by this end"),
             Self::ClosedByPeer(reason) => write!(f, "closed by the far end: {reason}"),
+            Self::GoesOnElsewhere => f.write_str(GOES_ON),
             Self::TimedOut => f.write_str("nothing was heard from the far end"),
             Self::Failed(reason) => f.write_str(reason),
         }
     }
 }
+
+/// What a node says that goes on in another process.
+pub const GOES_ON: &str = "the node goes on in another process";
 
 /// The smallest payload with which a path can be used: a report of one flow at its longest fits.
 pub const PAYLOAD_MIN: usize = 400;

@@ -4,6 +4,7 @@
 //! wake-up does not grow with idle connections.
 
 use crate::Clock;
+use crate::left_socket::LeftSocket;
 use crate::stream::{TcpPathListener, TcpPathStream};
 use crate::turn::{Arrived, Left};
 use core::net::{IpAddr, SocketAddr};
@@ -30,6 +31,8 @@ pub struct TcpEndpoint {
     buffer: Box<[u8]>,
     /// The system had no more sockets: until then no connections are accepted.
     pause: Option<Instant>,
+    /// This node goes on in another process, which accepts connections.
+    goes_on: bool,
 }
 
 struct Held {
@@ -83,6 +86,18 @@ impl TcpEndpoint {
     /// more file descriptors.
     pub fn open(config: TcpConfig) -> io::Result<Self> {
         let listener = config.listen.map(TcpPathListener::bind).transpose()?;
+        Self::with(config, listener)
+    }
+
+    /// The same with a socket that listens already.
+    ///
+    /// # Errors
+    /// The system has no more file descriptors.
+    pub fn open_on(config: TcpConfig, listener: OwnedFd) -> io::Result<Self> {
+        Self::with(config, Some(TcpPathListener::given(listener)?))
+    }
+
+    fn with(config: TcpConfig, listener: Option<TcpPathListener>) -> io::Result<Self> {
         let endpoint = TlsEndpoint::new(TlsEndpointConfig {
             trusted: config.trusted,
             path: TlsPathConfig::beside(config.udp_payload),
@@ -102,12 +117,37 @@ impl TcpEndpoint {
             epoll,
             buffer: vec![0; READ].into(),
             pause: None,
+            goes_on: false,
         })
     }
 
     /// Changes which nodes may connect. Existing connections stay.
     pub(super) fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
         self.connections.endpoint().set_trusted(trusted);
+    }
+
+    /// Closes all connections, because this node goes on in another process. Calls wait for that in
+    /// the system from now on.
+    pub(super) fn close_to_go_on(&mut self, now: Instant) {
+        self.connections.close_to_go_on(now);
+        self.goes_on = true;
+        if let Some(listener) = &self.listener {
+            // Not watched while it pauses.
+            let _ = epoll::delete(&self.epoll, listener.fd());
+            self.pause = None;
+        }
+    }
+
+    /// Whether far ends may still send their last bytes. A socket that is closed before they are
+    /// read takes back what was sent on it (RFC 9293 3.6.1).
+    pub(super) fn is_closing(&self) -> bool {
+        self.goes_on && !self.sockets.is_empty()
+    }
+
+    /// The socket that listens.
+    pub(super) fn leave(&self) -> io::Result<Option<LeftSocket>> {
+        let listener = self.listener.as_ref().map(|one| one.fd().try_clone_to_owned());
+        Ok(listener.transpose()?.map(LeftSocket::Tcp))
     }
 
     /// Where it listens.

@@ -1,8 +1,10 @@
 //! QUIC over UDP: an endpoint and its socket.
 
 use crate::Clock;
+use crate::left_socket::LeftSocket;
 use crate::socket::{AT_ONCE, OutgoingDatagrams, Socket};
 use crate::turn::{Arrived, Left};
+use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags};
 use skyhaul_quic::QuicEndpoint;
 use skyhaul_sessions::{ReceivedDatagram, Transmit};
@@ -18,7 +20,18 @@ pub struct UdpEndpoint {
     batch: Vec<u8>,
     unsent: Option<Transmit>,
     send_errors: u64,
+    /// Datagrams that begin calls: to be taken in first, or, where the node goes on in another
+    /// process, for that.
+    calls: Vec<ReceivedDatagram>,
+    calls_bytes: ByteCount,
+    /// Calls are kept for the other process.
+    keeps_calls: bool,
 }
+
+/// What is kept for the process that goes on: three datagrams for each of as many connections as
+/// there may be, of 1.2 to 1.5 KB. Callers of those beyond call again after a second.
+const CALLS_MAX: usize = 3 * 1_024;
+const CALLS_BYTES_MAX: ByteCount = ByteCount::mib(5);
 
 /// System calls to receive before sending has its turn: 2 MB at most, 4 ms at 4 Gbit/s.
 const RECEIVES: usize = 4;
@@ -29,7 +42,35 @@ impl UdpEndpoint {
     /// `endpoint` on `socket`, with as many datagrams in a system call as the system takes.
     pub fn new(mut quic: QuicEndpoint, socket: Socket) -> Self {
         quic.batch(socket.max_segments());
-        Self { quic, socket, batch: Vec::new(), unsent: None, send_errors: 0 }
+        Self {
+            quic,
+            socket,
+            batch: Vec::new(),
+            unsent: None,
+            send_errors: 0,
+            calls: Vec::new(),
+            calls_bytes: ByteCount::ZERO,
+            keeps_calls: false,
+        }
+    }
+
+    /// Takes these datagrams in first, which came to the socket before.
+    #[must_use]
+    pub fn with_calls(self, calls: Vec<ReceivedDatagram>) -> Self {
+        Self { calls, ..self }
+    }
+
+    /// Closes all connections, because this node goes on in another process. Calls are kept for
+    /// that from now on.
+    pub(crate) fn close_to_go_on(&mut self, now: Instant) {
+        self.quic.close_to_go_on(now);
+        self.keeps_calls = true;
+    }
+
+    /// The socket, and the calls that were kept.
+    pub(crate) fn leave(&mut self) -> io::Result<LeftSocket> {
+        let socket = self.socket.as_fd().try_clone_to_owned()?;
+        Ok(LeftSocket::Udp(socket, core::mem::take(&mut self.calls)))
     }
 
     /// The socket.
@@ -52,9 +93,13 @@ impl UdpEndpoint {
 
     pub(crate) fn receive(&mut self, clock: &Clock) -> io::Result<Arrived> {
         let mut taken = ByteCount::ZERO;
+        if !self.keeps_calls {
+            let now = clock.now();
+            self.calls.drain(..).for_each(|call| self.quic.handle_datagram(now, call));
+        }
         for _ in 0..RECEIVES {
             let mut arrived = None;
-            let quic = &mut self.quic;
+            let Self { quic, calls, calls_bytes, keeps_calls, .. } = self;
             let count = self.socket.receive(|incoming| {
                 // The clock is read after the datagrams. A reading from before could be older than
                 // their arrival by as long as this thread did not run, and a round trip that looks
@@ -63,7 +108,16 @@ impl UdpEndpoint {
                 let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                 for payload in incoming {
                     taken += ByteCount::of(payload.len());
-                    quic.handle_datagram(now, ReceivedDatagram { remote, local_ip, ecn, payload });
+                    let is_kept = *keeps_calls && is_call(&payload);
+                    if !is_kept {
+                        let received = ReceivedDatagram { remote, local_ip, ecn, payload };
+                        quic.handle_datagram(now, received);
+                    } else if calls.len() < CALLS_MAX && *calls_bytes < CALLS_BYTES_MAX {
+                        *calls_bytes += ByteCount::of(payload.len());
+                        // Copied, so that it keeps no buffer of the socket alive.
+                        let payload = BytesMut::from(&payload[..]);
+                        calls.push(ReceivedDatagram { remote, local_ip, ecn, payload });
+                    }
                 }
             })?;
             if count < AT_ONCE {
@@ -110,6 +164,11 @@ impl UdpEndpoint {
         let writable = if self.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
         PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN | writable)
     }
+}
+
+/// Whether a datagram begins a call: an Initial packet of QUIC version 1 (RFC 9000 17.2.2).
+fn is_call(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & 0xf0 == 0xc0)
 }
 
 #[cfg(test)]

@@ -18,12 +18,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-const HERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+pub const HERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 /// The order in which the calling end's endpoints are added.
 const TCP: SocketId = SocketId(0);
 const UDP: SocketId = SocketId(1);
 
-fn identity(seed: u8) -> Identity {
+pub fn identity(seed: u8) -> Identity {
     Identity::from_seed(&[seed; 32]).unwrap()
 }
 
@@ -42,7 +42,7 @@ fn tcp(seed: u8, listen: Option<SocketAddr>) -> AnyEndpoint {
         .into()
 }
 
-fn manager(clock: Clock, first: AnyEndpoint) -> SessionManager {
+pub fn manager(clock: Clock, first: AnyEndpoint) -> SessionManager {
     let window = ByteCount::mib(1);
     let config =
         SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };

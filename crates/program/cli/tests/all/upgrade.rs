@@ -7,21 +7,22 @@
 )]
 
 mod feed;
+mod hellos;
 
 use crate::support::patience::{PATIENCE, until};
-use crate::support::ports::free_address;
-use crate::support::process::{Running, run, skyhaul, text};
+use crate::support::process::{Running, printed, run, skyhaul, text};
 use crate::support::recordings::{DAMAGED, expected};
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
 use feed::{Feed, Way};
+use hellos::{Hellos, OF_ONE_CALL};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Longer than a busy machine takes for anything between two frames.
 const SILENCE: &str = "silence = \"12 s\"\n";
@@ -182,10 +183,18 @@ assert json.loads(go)["sources"][0]["kind"] == "udp", go
 end()
 "#;
 
+fn has_python() -> bool {
+    let has = Command::new("python3").arg("--version").output();
+    let has = has.is_ok_and(|out| out.status.success());
+    if !has {
+        eprintln!("SKIPPED: there is no python3");
+    }
+    has
+}
+
 #[test]
 fn a_new_program_that_fails_at_any_step_costs_no_frame() {
-    if !Command::new("python3").arg("--version").output().is_ok_and(|out| out.status.success()) {
-        eprintln!("SKIPPED: there is no python3");
+    if !has_python() {
         return;
     }
     let site = Site::new();
@@ -247,15 +256,8 @@ fn a_service_manager_is_told_of_the_new_process() {
 
 #[test]
 fn a_centre_that_goes_on_in_another_process_in_mid_pass_gets_the_rest_of_the_contact() {
-    let mut site = Site::new();
-    site.kill_centre();
-    // The new process listens at the same port, as that of any centre.
-    let address = free_address().to_string();
-    let config = site.folder().join("centre.toml");
-    let text_of = fs::read_to_string(&config).unwrap().replace("127.0.0.1:0", &address);
-    fs::write(&config, text_of).unwrap();
-    site.address = address;
-    site.start_centre();
+    // The port is one that the system chose: only the socket itself keeps it.
+    let site = Site::new();
     let station = start(&site, Way::Udp);
     let feed = feed(&site, Way::Udp);
     let mut successors = Vec::new();
@@ -299,4 +301,109 @@ fn several_inputs_of_a_channel_lose_no_frame_though_another_contact_begins() {
     let known = expected(DAMAGED);
     assert_eq!(known["good_frames"], all("frames"), "{contacts:?}");
     assert_eq!(known["rs_uncorrectable_frames"], all("set_aside"), "{contacts:?}");
+}
+
+/// The events of a node's sessions from number `since` on, and all that are worse than information.
+fn session_events(config: &str, folder: &Path) -> Vec<Value> {
+    let lines = printed(&["events", "--config", config, "--json"], folder);
+    let all = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    all.filter(|event| {
+        event["kind"].as_str().unwrap().starts_with("peer.") || event["severity"] != "info"
+    })
+    .collect()
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["kind"].as_str().unwrap()).collect()
+}
+
+/// A station with a session to its centre, by a line that lets one call through at a time.
+struct Called {
+    site: Site,
+    line: Hellos,
+    _station: Running,
+}
+
+impl Called {
+    fn start() -> Self {
+        let site = Site::new();
+        let line = Hellos::to(site.address.parse().unwrap());
+        let input = "[[channel]]\nname = \"x\"\ninput = \"udp:127.0.0.1:0\"\n";
+        site.write_by(&line.address.to_string(), input);
+        line.let_through(OF_ONE_CALL);
+        let _station = start_again(&site);
+        let called = Self { site, line, _station };
+        called.opens(1);
+        called
+    }
+
+    /// Waits until the session with the centre is open for the time of this number.
+    #[track_caller]
+    fn opens(&self, count: u64) {
+        self.site.until(|status| {
+            let line = &status["destinations"][0]["line"];
+            (line["connects"] == count && line["state"] == "open").then_some(())
+        });
+    }
+
+    /// Orders an upgrade of the centre, while which one call comes through.
+    fn upgrade(&self, more: &[&str]) -> Output {
+        self.line.let_through(OF_ONE_CALL);
+        let order = ["upgrade", "--config", "centre.toml", "--json"];
+        run(&[&order, more].concat(), self.site.folder())
+    }
+}
+
+/// Regression: the first datagrams of a station's next call met a closed port, and the call was
+/// repeated a second later.
+#[test]
+fn the_first_call_of_a_station_reaches_the_process_that_its_centre_goes_on_in() {
+    let called = Called::start();
+    let mut successors = Vec::new();
+    for round in 1..3 {
+        let done = called.upgrade(&[]);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+        let pid = Pid::from_raw(said["now"]["pid"].as_i64().unwrap() as i32).unwrap();
+        successors.push(Successor(pid));
+        called.opens(round + 1);
+    }
+    let events = session_events("station.toml", called.site.folder());
+    let expected = ["peer.connected", "peer.disconnected"];
+    let expected: Vec<&str> = expected.into_iter().cycle().take(5).collect();
+    assert_eq!(kinds(&events), expected, "{events:#?}");
+    assert!(events.iter().all(|event| event["severity"] == "info"), "{events:#?}");
+    assert!(events[1].to_string().contains("goes on in another process"), "{}", events[1]);
+}
+
+#[test]
+fn a_centre_whose_new_program_fails_goes_on_with_the_ports_that_it_had_given() {
+    if !has_python() {
+        return;
+    }
+    let called = Called::start();
+    let fails = program(called.site.folder(), "inputs", PRETENDER);
+    let refused = called.upgrade(&["--patience", "3 s", "--binary", fails.to_str().unwrap()]);
+    assert_refused(&refused, 3, &["before it was running"]);
+    called.opens(2);
+}
+
+#[test]
+fn a_centre_is_told_that_a_station_goes_on_in_another_process() {
+    let site = Site::new();
+    let _first = start(&site, Way::Udp);
+    let connected = |count: usize| {
+        let events = || {
+            let events = session_events("centre.toml", site.folder());
+            let is_there = kinds(&events).iter().filter(|kind| **kind == "peer.connected").count();
+            (is_there == count).then_some(events)
+        };
+        until(events, || log(&site))
+    };
+    connected(1);
+    let (_, _successor) = upgrade(&site);
+    let events = connected(2);
+    let expected = ["peer.connected", "peer.disconnected", "peer.connected"];
+    assert_eq!(kinds(&events), expected, "{events:#?}");
+    assert!(events.iter().all(|event| event["severity"] == "info"), "{events:#?}");
 }

@@ -21,13 +21,15 @@ use skyhaul_events::AlarmKind;
 use skyhaul_identity::KeyTalk;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_level0::standby::StandbyRequest;
-use skyhaul_net::{Refusals, RefusedCaller, Service, SessionManager};
+use skyhaul_net::{LastWord, Refusals, RefusedCaller, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_store::{
     ContactSpace as Space, SpoolId, SpoolIdentity, SpoolKnown, SpoolSender as From, StationName,
 };
-use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, RefusalCause, SPOOLS_MAX};
+use skyhaul_transport::{
+    ClassTree, CloseReason, DownReason, Event, Opening, PolicyConfig, RefusalCause, SPOOLS_MAX,
+};
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
@@ -230,7 +232,7 @@ impl Downlink {
             // The station reconnected before its old connection timed out.
             return self.let_go(now, manager, older, "the station reconnected");
         }
-        self.forget(older);
+        self.forget(older, &DownReason::ClosedHere);
         let reason =
             "another node with this key has connected since; give each station its own key";
         if let Some(session) = manager.session(older) {
@@ -271,7 +273,7 @@ impl Downlink {
     }
 
     /// The session has ended or was replaced.
-    fn forget(&mut self, id: SessionId) {
+    fn forget(&mut self, id: SessionId, reason: &DownReason) {
         self.lines.guests.ended(id);
         let Some(caller) = self.connections.remove(&id) else { return };
         self.peer_paths.ended(caller.admitted.name.as_str(), id);
@@ -279,13 +281,13 @@ impl Downlink {
             self.shared.alarms.lost(caller.admitted.name.as_str());
         }
         if let Some(sender) = caller.sender {
-            presence::ended(&self.shared, &caller.admitted);
+            presence::ended(&self.shared, &caller.admitted, reason);
             self.shared.gaps().ledger().disconnected(sender.space.as_str());
         }
     }
 
     fn let_go(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, reason: &str) {
-        self.forget(id);
+        self.forget(id, &DownReason::ClosedHere);
         manager.close(now, id, reason);
     }
 
@@ -369,7 +371,10 @@ impl Downlink {
             },
             Event::Closed(reason) => {
                 tracing::info!(station = station.as_str(), "disconnected: {reason}");
-                self.forget(id);
+                match reason {
+                    CloseReason::Path(down) => self.forget(id, &down),
+                    _ => self.forget(id, &DownReason::ClosedHere),
+                }
             }
         }
     }
@@ -530,7 +535,7 @@ impl Service for Downlink {
                         "disconnected: {reason}"
                     );
                 }
-                self.forget(id);
+                self.forget(id, &reason);
             }
             SessionManagerEvent::PathRefused { .. } => {}
             // A station that calls over UDP and TCP withdraws the slower call.
@@ -579,6 +584,10 @@ impl Service for Downlink {
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.lines.guests.fd()
+    }
+
+    fn last_word(&self) -> LastWord {
+        self.shared.shutdown.last_word()
     }
 }
 

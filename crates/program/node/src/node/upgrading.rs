@@ -8,7 +8,8 @@ use crate::keys;
 use crate::services;
 use crate::station::{self, KeptInput, Station, StoppedInputs};
 use crate::upgrade::{
-    NewProgram, NewSide, ProgramCommand, SourceSlot, UpgradeDesk, UpgradeOrder, note_failure,
+    FromOld, HandedInputs, KeptSocket, NewProgram, NewSide, ProgramCommand, SourceSlot,
+    UpgradeDesk, UpgradeOrder, note_failure,
 };
 use skyhaul_config::NodeConfig;
 use skyhaul_net::Clock;
@@ -27,6 +28,14 @@ pub struct Upgrading<'a> {
 struct Starting {
     new: Box<NewProgram>,
     answer: SyncSender<Result<String, Fault>>,
+}
+
+/// What goes on of a node that has ended.
+pub struct KeptNode {
+    /// Its live inputs.
+    pub inputs: Vec<KeptInput>,
+    /// The sockets on which it waits for calls.
+    pub sockets: Vec<KeptSocket>,
 }
 
 /// Inputs that go on, for a node that starts in this process.
@@ -121,13 +130,14 @@ pub fn hand_over(
     signals: Signals<'_>,
 ) -> Result<Option<Node>, Fault> {
     let read = node.read.clone();
-    let kept = node.hand_over()?;
+    let KeptNode { inputs: kept, sockets } = node.hand_over()?;
     let lacks = |error: std::io::Error| {
         let help = "raise this user's limit of open files (ulimit -n)";
         Fault::environment(format!("the inputs cannot be kept ({error})"), "this process", help)
     };
-    let (handed, slots) = station::handed(&kept).map_err(lacks)?;
-    let (why, sources) = match give(&mut new, kept, signals) {
+    let (handed, slots) = station::handed(&kept).map_err(&lacks)?;
+    let again = sockets.iter().map(KeptSocket::handed).collect::<Result<_, _>>().map_err(lacks)?;
+    let (why, sources) = match give(&mut new, kept, &sockets, signals) {
         Ok(()) => {
             (signals.tell)(ServiceState::GoesOnIn(new.id()));
             return Ok(None);
@@ -138,7 +148,7 @@ pub fn hand_over(
     drop(new);
     tracing::error!("upgrade failed, the node goes on in this process: {why}");
     note_failure(&why);
-    start.handed = Arc::new(handed);
+    start.handed = Arc::new(HandedInputs::new(handed, again));
     let node = Node::start(&read, start)?;
     TakenBack { slots, sources }.give();
     let sentence = format!("the upgrade failed, the node goes on in process {}: {why}", own_id());
@@ -155,6 +165,7 @@ fn own_id() -> u32 {
 fn give(
     new: &mut NewProgram,
     kept: Vec<KeptInput>,
+    sockets: &[KeptSocket],
     signals: Signals<'_>,
 ) -> Result<(), (String, KeptSources)> {
     let is_alive = || {
@@ -162,8 +173,11 @@ fn give(
             (signals.tell)(ServiceState::Alive);
         }
     };
-    let (inputs, descriptors) = station::passed(&kept);
-    let runs = new.give_inputs(inputs, &descriptors).and_then(|()| new.wait(&is_alive));
+    let (inputs, mut descriptors) = station::passed(&kept);
+    descriptors.extend(sockets.iter().flat_map(KeptSocket::descriptors));
+    let passed = sockets.iter().map(KeptSocket::passed).collect();
+    let said = FromOld::Inputs { inputs, sockets: passed };
+    let runs = new.give_inputs(&said, &descriptors).and_then(|()| new.wait(&is_alive));
     if let Err(why) = runs {
         return Err((why, KeptSources::Read(kept)));
     }

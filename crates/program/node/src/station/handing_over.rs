@@ -5,8 +5,8 @@ use super::input::{InputRead, InputSource};
 use super::recent_bytes::RecentBytes;
 use crate::services;
 use crate::upgrade::{
-    BacklogHead, BacklogKind, BacklogReader, BacklogWriter, GivenSource, HandedInput, HandedInputs,
-    MAX_ENTRY, PassedInput, PassedSource, SourceSlot,
+    BacklogHead, BacklogKind, BacklogReader, BacklogWriter, GivenSource, HandedInput, MAX_ENTRY,
+    PassedInput, PassedSource, SourceSlot,
 };
 use skyhaul_config::Input;
 use skyhaul_net::Clock;
@@ -204,14 +204,14 @@ pub fn passed(kept: &[KeptInput]) -> (Vec<PassedInput>, Vec<BorrowedFd<'_>>) {
 ///
 /// # Errors
 /// The system has no more descriptors.
-pub fn handed(kept: &[KeptInput]) -> io::Result<(HandedInputs, Vec<Arc<SourceSlot>>)> {
+pub fn handed(kept: &[KeptInput]) -> io::Result<(Vec<HandedInput>, Vec<Arc<SourceSlot>>)> {
     let slots: Vec<Arc<SourceSlot>> = kept.iter().map(|_| Arc::default()).collect();
     let one = |(one, slot): (&KeptInput, &Arc<SourceSlot>)| {
         let (undecoded, reads) = (one.undecoded.try_clone()?, one.left.reads.try_clone()?);
         Ok(HandedInput { passed: one.passed.clone(), undecoded, reads, slot: slot.clone() })
     };
     let inputs = kept.iter().zip(&slots).map(one).collect::<io::Result<_>>()?;
-    Ok((HandedInputs::new(inputs), slots))
+    Ok((inputs, slots))
 }
 
 /// Stops reading these inputs.

@@ -97,7 +97,7 @@ impl PathSocketOpener {
         };
         let udp_payload = services::udp_payload(self.line.mtu, family);
         let config = TcpConfig { local, udp_payload, ..TcpConfig::new(self.identity.clone()) };
-        services::over_tcp(config, &path.place())
+        services::over_tcp(config, None, &path.place())
     }
 }
 

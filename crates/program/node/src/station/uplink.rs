@@ -277,15 +277,12 @@ impl Uplink {
     }
 
     fn down(&mut self, guests: &mut Tenants, ending: Ending, reason: String) {
-        if self.status.reason.as_ref() != Some(&reason) {
-            tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
-        }
-        presence::down(self, &reason);
+        presence::down(self, ending, &reason);
         PathHealth::of(self).forget();
         self.paths.ended(&reason);
         self.status.paths = self.paths.status(&[], self.clock);
         self.status.state = match ending {
-            Ending::Lost => LineState::Down,
+            Ending::Lost | Ending::GoesOn => LineState::Down,
             Ending::Refused => LineState::Refused,
         };
         self.status.reason = Some(reason);
@@ -332,7 +329,7 @@ impl Uplink {
                 PathHealth::of(self).path_event(served.manager, &event);
             }
             Event::PathDown(path, reason) => {
-                presence::path_down(self, path, &reason.to_string());
+                presence::path_down(self, path, &reason);
                 self.paths.down(now, path, &reason.to_string());
             }
             Event::Settled { id, .. } => self.feeder.settled(id),
@@ -612,7 +609,7 @@ mod tests {
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
     use skyhaul_sessions::SocketId;
     use skyhaul_store::{DestinationId, Spool, SpoolConfig, SpoolDraw, sim::SimDisk};
-    use skyhaul_transport::SessionConfig;
+    use skyhaul_transport::{DownReason, SessionConfig};
     use skyhaul_units::{ByteCount, Rate};
 
     /// An uplink with the sessions and guests that it works with.
@@ -775,5 +772,22 @@ mod tests {
         refused(&mut bench, Instant::ZERO, Refusal::Busy);
         assert!(call(&bench, DialAttempt::Second).is_some(), "called over TCP");
         assert!(!bench.uplink.connection.is_down(), "the other call decides");
+    }
+
+    #[test]
+    fn where_udp_had_no_answer_both_are_called_at_once_when_the_centre_goes_on_elsewhere() {
+        let mut bench = uplink(Clock::start());
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        bench.work(at(0));
+        bench.work(at(3));
+        let id = call(&bench, DialAttempt::Second).expect("called over TCP");
+        let fingerprint = Identity::from_seed(&[2; 32]).expect("a key").fingerprint();
+        bench.event(at(4), SessionManagerEvent::Connected { id, fingerprint, incoming: false });
+        let event = Event::Closed(CloseReason::Path(DownReason::GoesOnElsewhere));
+        bench.event(at(9), SessionManagerEvent::Session { id, event });
+        assert_eq!(retry_at(&bench), at(9));
+        bench.work(at(9));
+        let calls = [DialAttempt::First, DialAttempt::Second].map(|which| call(&bench, which));
+        assert!(calls.iter().all(Option::is_some), "{calls:?}");
     }
 }

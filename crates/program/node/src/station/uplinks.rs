@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::status::ForwardsStatus;
 use skyhaul_channels_io::Tenants;
 use skyhaul_events::AlarmKind;
-use skyhaul_net::{AnyEndpoint, Service, SessionManager};
+use skyhaul_net::{AnyEndpoint, LastWord, Service, SessionManager};
 use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_units::{Duration, Instant};
 use std::os::fd::BorrowedFd;
@@ -226,5 +226,9 @@ impl Service for Uplinks {
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.guests.fd()
+    }
+
+    fn last_word(&self) -> LastWord {
+        self.plan.shared.shutdown.last_word()
     }
 }

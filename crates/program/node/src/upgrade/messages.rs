@@ -36,10 +36,13 @@ pub enum FromNew {
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub enum FromOld {
     /// The state folder is free. Two descriptors for each input: what was read and not decoded, and
-    /// what was read since.
+    /// what was read since. Then two for each socket: itself, and the datagrams that begin calls
+    /// and that were read from it.
     Inputs {
         /// The live inputs.
         inputs: Vec<PassedInput>,
+        /// The sockets that wait for calls.
+        sockets: Vec<PassedSocket>,
     },
     /// It reads no more, and ends. The descriptors of the sources, in their order.
     Go {
@@ -63,6 +66,15 @@ pub struct PassedInput {
     pub undecoded_from: u64,
     /// The next byte of the input behind them.
     pub offset: u64,
+}
+
+/// A socket on which the node waits for calls of other nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedSocket {
+    /// What it is: [`PassedKind::Udp`] or [`PassedKind::TcpListen`].
+    pub kind: PassedKind,
+    /// The address as the configuration names it, where the port may be 0.
+    pub listen: SocketAddr,
 }
 
 /// The source of an input.

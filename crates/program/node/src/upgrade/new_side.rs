@@ -1,12 +1,14 @@
 //! The new process's side: it says how far it is, and is given the inputs.
 
-use super::messages::{FromNew, FromOld, PROTOCOL, PassedInput, PassedSource};
+use super::messages::{FromNew, FromOld, PROTOCOL, PassedInput, PassedKind, PassedSource};
 use super::pair::PairEnd;
 use super::slot::{GivenSource, SourceSlot};
+use super::sockets::HandedSocket;
 use crate::fault::Fault;
 use skyhaul_units::Duration;
 use std::fs::File;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,9 +29,12 @@ pub struct HandedInput {
     pub slot: Arc<SourceSlot>,
 }
 
-/// The live inputs that a node begins with; channels take theirs.
+/// The live inputs and the sockets for calls that a node begins with; who uses them takes them.
 #[derive(Debug, Default)]
-pub struct HandedInputs(Mutex<Vec<HandedInput>>);
+pub struct HandedInputs {
+    inputs: Mutex<Vec<HandedInput>>,
+    sockets: Mutex<Vec<HandedSocket>>,
+}
 
 /// One look at the pair while the old process ends its threads; it is waited for without limit, as
 /// it ends this process where that takes too long.
@@ -37,23 +42,35 @@ const LOOK: Duration = Duration::from_secs(10);
 
 impl HandedInputs {
     /// These.
-    pub(crate) const fn new(inputs: Vec<HandedInput>) -> Self {
-        Self(Mutex::new(inputs))
+    pub(crate) const fn new(inputs: Vec<HandedInput>, sockets: Vec<HandedSocket>) -> Self {
+        Self { inputs: Mutex::new(inputs), sockets: Mutex::new(sockets) }
+    }
+
+    /// Takes the socket that waits for calls at an address, as the configuration names it.
+    pub(crate) fn take_socket(&self, kind: PassedKind, listen: SocketAddr) -> Option<HandedSocket> {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |one: &HandedSocket| one.passed.kind == kind && one.passed.listen == listen;
+        let at = sockets.iter().position(is_it)?;
+        Some(sockets.remove(at))
     }
 
     /// Takes the input of a channel, as the configuration names both.
     pub(crate) fn take(&self, channel: &str, input: &str) -> Option<HandedInput> {
-        let mut inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |one: &HandedInput| one.passed.channel == channel && one.passed.input == input;
         let at = inputs.iter().position(is_it)?;
         Some(inputs.swap_remove(at))
     }
 
-    /// Forgets those that no channel has; their sockets are closed.
+    /// Forgets those that nobody has taken; their sockets are closed.
     pub(crate) fn forget(&self) {
-        for left in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for left in self.inputs.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             let PassedInput { channel, input, .. } = left.passed;
             tracing::warn!(channel, input, "the new configuration does not have this input");
+        }
+        for left in self.sockets.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let address = left.passed.listen;
+            tracing::warn!(%address, "the new configuration does not listen there any more");
         }
     }
 }
@@ -115,19 +132,24 @@ impl NewSide {
     /// The old process is gone, or goes on itself.
     pub(crate) fn inputs(&self) -> Result<(HandedInputs, Vec<Arc<SourceSlot>>), Fault> {
         let (message, descriptors) = self.next()?;
-        let FromOld::Inputs { inputs } = message else {
+        let FromOld::Inputs { inputs, sockets } = message else {
             return Err(gone("it says something else"));
         };
-        if descriptors.len() != 2 * inputs.len() {
+        if descriptors.len() != 2 * (inputs.len() + sockets.len()) {
             return Err(gone("descriptors are missing"));
         }
         let slots: Vec<Arc<SourceSlot>> = inputs.iter().map(|_| Arc::default()).collect();
-        let mut files = descriptors.into_iter().map(File::from);
+        let mut all = descriptors.into_iter();
         let handed = inputs.into_iter().zip(&slots).filter_map(|(passed, slot)| {
-            let (undecoded, reads) = (files.next()?, files.next()?);
+            let (undecoded, reads) = (all.next()?.into(), all.next()?.into());
             Some(HandedInput { passed, undecoded, reads, slot: slot.clone() })
         });
-        Ok((HandedInputs::new(handed.collect()), slots))
+        let handed = handed.collect();
+        let sockets = sockets.into_iter().filter_map(|passed| {
+            let (socket, calls) = (all.next()?, all.next()?.into());
+            Some(HandedSocket { passed, socket, calls })
+        });
+        Ok((HandedInputs::new(handed, sockets.collect()), slots))
     }
 
     /// Waits until the old process has stopped to read, and puts the sources where the channels

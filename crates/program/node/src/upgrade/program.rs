@@ -1,6 +1,6 @@
 //! The new process, as the old one sees it.
 
-use super::messages::{FromNew, FromOld, OldSide, PassedInput, PassedSource};
+use super::messages::{FromNew, FromOld, OldSide, PassedSource};
 use super::pair::{PairEnd, pair};
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Instant};
@@ -108,16 +108,16 @@ impl NewProgram {
         Ok(())
     }
 
-    /// Gives it the inputs, with two descriptors each; it starts the node.
+    /// Gives it what [`FromOld::Inputs`] says, with the descriptors; it starts the node.
     ///
     /// # Errors
     /// A sentence: it is gone.
     pub fn give_inputs(
         &mut self,
-        inputs: Vec<PassedInput>,
+        inputs: &FromOld,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), String> {
-        let sent = self.pair.send(&FromOld::Inputs { inputs }, descriptors);
+        let sent = self.pair.send(inputs, descriptors);
         sent.map_err(|error| self.ended(&error))?;
         self.side.gave_inputs();
         self.due = self.clock.now() + self.patience;

@@ -16,6 +16,18 @@ impl QuicEndpoint {
     pub fn is_closing(&self) -> bool {
         self.table.iter().any(|(_, held)| !held.drained && held.path.state().is_closing())
     }
+
+    /// Closes all connections, those that are being set up too, because this node goes on in
+    /// another process: the far ends may call that at once.
+    pub fn close_to_go_on(&mut self, now: Instant) {
+        self.settle_pending();
+        for id in self.table.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+            if let Some(held) = self.table.get_mut(id) {
+                held.path.close_to_go_on(now);
+            }
+            self.settle(now, id);
+        }
+    }
 }
 
 impl Endpoint for QuicEndpoint {

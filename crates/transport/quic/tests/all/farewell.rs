@@ -43,3 +43,29 @@ fn a_farewell_of_which_two_datagrams_are_lost_still_arrives() {
         assert!(took + tolerance > expected && took < expected + tolerance, "{lost} lost: {took}");
     }
 }
+
+#[test]
+fn a_node_that_goes_on_in_another_process_says_so_by_a_code_of_its_own() {
+    for lost in 0..3 {
+        let mut world = World::connected(&Options::default());
+        world.run(Duration::from_secs(3));
+        world.lose_next(SERVER, lost);
+        let now = world.now;
+        world.nodes[SERVER].close_to_go_on(now);
+        assert!(world.nodes[SERVER].is_closing());
+        let is_told = |world: &World| {
+            matches!(
+                world.seen[CLIENT].events.last(),
+                Some((_, EndpointEvent::Closed { reason: DownReason::GoesOnElsewhere, .. }))
+            )
+        };
+        assert!(world.run_until(now + Duration::from_secs(2), is_told), "{lost} lost");
+        // One way is 80 ms, and the copies leave half a round trip apart.
+        let took = world.now.since(now);
+        assert!(took < Duration::from_millis(80 * (1 + u64::from(lost)) + 10), "{lost}: {took}");
+        let closed = world.seen[SERVER].events.last().map(|(_, event)| event.clone());
+        let by_itself =
+            matches!(closed, Some(EndpointEvent::Closed { reason: DownReason::ClosedHere, .. }));
+        assert!(by_itself, "{closed:?}");
+    }
+}

@@ -5,7 +5,9 @@ use crate::nodes::{CALLED, CALLER, World, address, identity};
 use skyhaul_identity::{Keying, ProvenBy};
 use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent, PathTarget, SocketId};
 use skyhaul_transport::wire::Control;
-use skyhaul_transport::{DownReason, Path as _, PathEvent, PathId, PathOptions, RefusalCause};
+use skyhaul_transport::{
+    DownReason, Path as _, PathEvent, PathId, PathOptions, ProtocolVersions, RefusalCause,
+};
 use skyhaul_units::Duration;
 
 const FIRST: PathId = PathId(0);
@@ -225,4 +227,41 @@ fn two_paths_of_ten_seconds_there_and_back_that_lose_a_seventh_carry_a_session()
     world.send(50);
     arrives(&mut world, 50, 300);
     assert!(world.nodes.iter().all(|node| node.disconnected.is_empty() && node.down.is_empty()));
+}
+
+/// The called end closes all that it has, because it goes on in another process.
+fn goes_on_elsewhere(world: &mut World) {
+    let now = world.now;
+    world.nodes[CALLED].manager.endpoints_mut().for_each(|one| one.close_to_go_on(now));
+}
+
+#[test]
+fn all_paths_end_with_the_first_that_hears_that_the_far_end_goes_on_elsewhere() {
+    let mut world = joined(2);
+    // The farewell on the other line does not arrive.
+    world.cut.insert(1);
+    let began = world.now;
+    goes_on_elsewhere(&mut world);
+    assert!(world.run(5, |world| !world.nodes[CALLER].disconnected.is_empty()));
+    assert_eq!(world.nodes[CALLER].disconnected, [DownReason::GoesOnElsewhere]);
+    assert_eq!(world.now.since(began), Duration::from_millis(20), "one way");
+    world.run(20, |_| false);
+    assert_eq!(world.nodes[CALLER].disconnected.len(), 1, "once");
+}
+
+/// What is left of a pause where the far end goes on in another process at once: one way for the
+/// farewell, two round trips for the handshake, one way for the first block.
+#[test]
+fn a_session_with_a_node_that_goes_on_elsewhere_pauses_for_three_round_trips() {
+    let mut world = World::connected(1);
+    world.run(5, |_| false);
+    let began = world.now;
+    goes_on_elsewhere(&mut world);
+    assert!(world.run(5, |world| !world.nodes[CALLER].disconnected.is_empty()));
+    world.replace(CALLED, ProtocolVersions::OURS);
+    world.send(1);
+    let before = world.nodes[CALLED].received.len();
+    assert!(world.run(5, |world| world.nodes[CALLED].received.len() > before));
+    let pause = world.now.since(began);
+    assert!(pause <= Duration::from_millis(3 * 40 + 5), "{pause}");
 }

@@ -65,3 +65,11 @@ impl Path for TcpPath {
         }
     }
 }
+
+/// Closes a path because its node goes on in another process: the far end may call that at once.
+pub fn close_to_go_on(path: &mut TcpPath, now: Instant) {
+    if !path.lifecycle.is_over() {
+        path.stream.close(CLOSE_GOES_ON, GOES_ON);
+        path.end(now, path.lifecycle.closure());
+    }
+}

@@ -5,7 +5,7 @@ use crate::pair::{App, CLIENT, Options, SERVER, World, endpoint, identity};
 use skyhaul_identity::Refusal;
 use skyhaul_sessions::Endpoint;
 use skyhaul_sessions::admission::{ADDRESS_MAX, CALLS_MAX, SETUP_MAX};
-use skyhaul_tcp::{TlsConnections, TlsPathConfig};
+use skyhaul_tcp::{TlsConnections, TlsPathConfig, close_to_go_on};
 use skyhaul_transport::{DownReason, Path, PathEvent, ProtocolVersions};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
@@ -115,6 +115,17 @@ fn calls_being_set_up_are_bounded_and_free_their_places() {
     calls[0].close(Instant::ZERO, "no");
     assert!(server.accept(Instant::ZERO).is_ok());
     assert!(server.accept(Instant::ZERO).is_ok(), "the one before is gone already");
+}
+
+#[test]
+fn a_node_that_goes_on_in_another_process_says_so_by_a_code_of_its_own() {
+    let mut world = World::connected(&Options::default());
+    let now = world.now;
+    close_to_go_on(&mut world.paths[SERVER], now);
+    world.run(Duration::from_secs(5));
+    assert_eq!(*world.down(SERVER), DownReason::ClosedHere);
+    assert_eq!(*world.down(CLIENT), DownReason::GoesOnElsewhere);
+    assert!(world.paths.iter().all(|path| path.is_finished() && path.next_timeout().is_none()));
 }
 
 #[test]

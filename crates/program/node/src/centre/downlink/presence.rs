@@ -5,6 +5,7 @@ use super::super::shared::CentreShared;
 use crate::journal::EventNote;
 use skyhaul_events::EventKind;
 use skyhaul_quic::Fingerprint;
+use skyhaul_transport::DownReason;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -42,11 +43,14 @@ pub fn connected(shared: &CentreShared, station: &AdmittedStation) {
 }
 
 /// The session with a station that brought contacts has ended.
-pub fn ended(shared: &CentreShared, station: &AdmittedStation) {
+pub fn ended(shared: &CentreShared, station: &AdmittedStation, reason: &DownReason) {
     let name = station.name.as_str();
-    let sentence = format!("the session with station {name} has ended");
+    let sentence = match reason {
+        DownReason::GoesOnElsewhere => format!("station {name} goes on in another process"),
+        _ => format!("the session with station {name} has ended"),
+    };
     let note = EventNote::new(EventKind::PeerDisconnected, format!("node {name}"), sentence);
-    shared.alarms.events().note(note.with("peer", name));
+    shared.alarms.events().note(note.because(reason).with("peer", name));
 }
 
 /// A node was refused.

@@ -29,6 +29,8 @@ pub struct CentreConnection {
     refusals: u32,
     /// Until then calls follow each other quickly.
     quick_until: Instant,
+    /// The last session came of a call over TCP.
+    was_second: bool,
 }
 
 /// How a connection, or the calls for one, ended.
@@ -38,6 +40,8 @@ pub enum Ending {
     Lost,
     /// The centre refuses this station, or is not the one configured.
     Refused,
+    /// The centre goes on in another process.
+    GoesOn,
 }
 
 /// Between two attempts to reach the centre.
@@ -65,6 +69,7 @@ impl Default for CentreConnection {
             retry_at: Instant::ZERO,
             refusals: 0,
             quick_until: Instant::ZERO,
+            was_second: false,
         }
     }
 }
@@ -112,7 +117,11 @@ impl CentreConnection {
             TcpSide::Present => SecondAttempt::Repeated { every: SECOND_RETRY },
             TcpSide::Absent => SecondAttempt::Never,
         };
-        let fall_back_after = DiallerSettings::FALL_BACK_AFTER;
+        // UDP was without an answer before: it is not waited for again.
+        let fall_back_after = match self.was_second && self.called_at < self.quick_until {
+            true => Duration::ZERO,
+            false => DiallerSettings::FALL_BACK_AFTER,
+        };
         self.dialler.start(self.called_at, DiallerSettings { fall_back_after, second });
         if let Some(attempt) = self.dialler.due(self.called_at) {
             self.dialler.begun(attempt, first);
@@ -132,6 +141,7 @@ impl CentreConnection {
 
     /// A call was answered. Returns the other one, which is not needed any more.
     pub fn answered(&mut self, id: SessionId) -> Option<SessionId> {
+        self.was_second = self.call_of(id) == Some(DialAttempt::Second);
         self.dialler.answered(id)
     }
 
@@ -159,7 +169,7 @@ impl CentreConnection {
     /// Returns the session that was.
     pub fn end(&mut self, ending: Ending) -> Option<SessionId> {
         self.refusals = match ending {
-            Ending::Lost => 0,
+            Ending::Lost | Ending::GoesOn => 0,
             Ending::Refused => self.refusals.saturating_add(1),
         };
         if self.refusals > 1 {
@@ -172,8 +182,15 @@ impl CentreConnection {
     }
 
     /// The session was closed. Where it had lasted and the centre closed it without a complaint, it
-    /// ends as a lost one: the next call begins at once, and is repeated often for a while.
+    /// ends as a lost one: the next call begins at once, and is repeated often for a while. So does
+    /// one to a centre that goes on in another process, but no more often than any, whatever the
+    /// centre says.
     pub fn closed(&mut self, now: Instant, why: &CloseReason) -> Ending {
+        if matches!(why, CloseReason::Path(DownReason::GoesOnElsewhere)) {
+            self.retry_at = now.max(self.called_at + QUICK_RETRY);
+            self.quick_until = now + QUICK;
+            return Ending::GoesOn;
+        }
         let by_centre = matches!(why, CloseReason::Path(DownReason::ClosedByPeer(_)));
         if !by_centre || now < self.called_at + RETRY {
             return Ending::Refused;
@@ -232,6 +249,24 @@ mod tests {
         connection.attempt(at(9_000));
         connection.end(Ending::Lost);
         assert!(!connection.is_due(at(9_900)) && connection.is_due(at(10_000)));
+    }
+
+    #[test]
+    fn a_centre_that_goes_on_elsewhere_is_called_at_once_though_never_more_than_ten_times_a_second()
+    {
+        let goes_on = CloseReason::Path(DownReason::GoesOnElsewhere);
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        for (lasted, due) in [(4_000, 4_000), (300, 300), (40, 100), (0, 100)] {
+            let mut connection = CentreConnection::default();
+            connection.attempt(at(0));
+            let ending = connection.closed(at(lasted), &goes_on);
+            assert_eq!(ending, Ending::GoesOn);
+            connection.end(ending);
+            assert_eq!((connection.due_at(), connection.refusals()), (Some(at(due)), 0));
+            connection.attempt(at(due));
+            connection.end(Ending::Lost);
+            assert_eq!(connection.due_at(), Some(at(due + 100)), "and often for a while");
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Whether the destination is there: what events say of it, and the subjects of its alarms.
 
+use super::connection::Ending;
 use super::{SPOOL, Served, Uplink};
 use crate::journal::EventNote;
 use crate::status::LineState;
-use skyhaul_events::{AlarmKind, AlarmSubject, EventKind};
-use skyhaul_transport::PathId;
+use skyhaul_events::{AlarmKind, AlarmSubject, EventKind, Severity};
+use skyhaul_transport::{DownReason, PathId};
 
 impl Uplink {
     /// The subject of an alarm about this destination.
@@ -32,27 +33,40 @@ pub fn subject_behind(uplink: &Uplink, what: &str) -> AlarmSubject {
 /// The session is set up.
 pub fn opened(uplink: &Uplink) {
     uplink.shared.alarms.connected(&uplink.centre.name);
-    tell(uplink, EventKind::PeerConnected, format!("the line to {} is open", uplink.centre.name));
+    let sentence = format!("the line to {} is open", uplink.centre.name);
+    uplink.shared.alarms.events().note(about(uplink, EventKind::PeerConnected, sentence));
 }
 
 /// The session has ended, if there was one.
-pub fn down(uplink: &Uplink, reason: &str) {
+pub fn down(uplink: &Uplink, ending: Ending, reason: &str) {
+    if uplink.status.reason.as_deref() != Some(reason) {
+        let centre = &uplink.centre.address;
+        match ending {
+            Ending::GoesOn => tracing::info!(%centre, "the session has ended: {reason}"),
+            _ => tracing::warn!(%centre, "the line is down: {reason}"),
+        }
+    }
     uplink.shared.alarms.lost(&uplink.centre.name);
     if uplink.status.state == LineState::Open {
         let sentence = format!("the line to {} is down: {reason}", uplink.centre.name);
-        tell(uplink, EventKind::PeerDisconnected, sentence);
+        let note = about(uplink, EventKind::PeerDisconnected, sentence);
+        uplink.shared.alarms.events().note(match ending {
+            Ending::GoesOn => note.severity(Severity::Info),
+            Ending::Lost | Ending::Refused => note,
+        });
     }
 }
 
 /// A path has ended.
-pub fn path_down(uplink: &Uplink, path: PathId, reason: &str) {
+pub fn path_down(uplink: &Uplink, path: PathId, reason: &DownReason) {
     let (title, peer) = (uplink.paths.title(path), &uplink.centre.name);
     let sentence = format!("path {title} to {peer} is down: {reason}");
     let note = EventNote::new(EventKind::PathDown, format!("path {title}"), sentence);
+    let note = note.because(reason);
     uplink.shared.alarms.events().note(note.with("peer", peer.clone()));
 }
 
-fn tell(uplink: &Uplink, kind: EventKind, sentence: String) {
+fn about(uplink: &Uplink, kind: EventKind, sentence: String) -> EventNote {
     let note = EventNote::new(kind, format!("node {}", uplink.centre.name), sentence);
-    uplink.shared.alarms.events().note(note.with("peer", uplink.centre.name.clone()));
+    note.with("peer", uplink.centre.name.clone())
 }
