@@ -154,7 +154,7 @@ impl AuditLog {
         let word = if outcome == AuditOutcome::Done { "done" } else { "refused" };
         let sentence = format!("order {of} {word}: {said}");
         let note = EventNote::new(EventKind::OrderDone, subject, sentence);
-        self.events.note(note.with("audit", head));
+        self.events.note(note.with("of", of).with("audit", head));
     }
 
     /// The newest lines, oldest first, as many as fit in 256 KiB.

@@ -38,7 +38,7 @@ mod ways;
 
 use crate::address_family::AddressFamily;
 use crate::adopted::{Adopted, ReloadPlan};
-use crate::alarms::Alarms;
+use crate::alarms::{AlarmPart, Alarms};
 use crate::custody::PREFACE;
 use crate::fault::Fault;
 use crate::forecasts::{GivenHint, HintGiver};
@@ -107,7 +107,7 @@ impl Centre {
         folders.into_iter().try_for_each(services::make_folder)?;
         let peers = peers(config, &config.peer)?;
         let Listening { driver, listens, addresses } = listen(config, keys.own(), clock, blocks)?;
-        let kept = open_store(config, disk, clock)?;
+        let kept = open_store(config, disk.clone(), clock)?;
         let sockets = driver.endpoints().filter_map(AnyEndpoint::inode).collect();
         for address in &addresses {
             tracing::info!("listening on {address}");
@@ -116,7 +116,7 @@ impl Centre {
         let name = config.node.name.to_string();
         let onward = Onward::new(name.clone(), kind);
         let board = CentreBoard::new(name, addresses.join(", "));
-        let alarms = Arc::new(Alarms::new(clock, events));
+        let alarms = Arc::new(Alarms::open(clock, events, disk, AlarmPart::Centre));
         let mut shared = CentreShared::new(board, kept, onward, alarms, driver.waker());
         shared.live = live;
         let shared = Arc::new(shared);

@@ -34,6 +34,7 @@ pub mod upgrade;
 mod watched_file;
 mod web;
 
+pub use alarms::check_acknowledgements;
 pub use blocks::unknown_users;
 pub use history::latency_budget;
 pub use keys::{KEYS_FILE, check_record, known_keys};

@@ -314,7 +314,10 @@ impl Node {
             alarms.watch_events();
             self.keys.tick(alarms);
         }
-        station.into_iter().chain(centre).for_each(|alarms| alarms.tick());
+        station.into_iter().chain(centre).for_each(|alarms| {
+            alarms.tick();
+            alarms.keep();
+        });
     }
 
     fn pause(&self) {

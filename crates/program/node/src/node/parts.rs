@@ -5,7 +5,7 @@ use crate::alarms::Alarms;
 use crate::audit::AuditLog;
 use crate::blocks::BlockService;
 use crate::centre::{self, CentreShared};
-use crate::fault::Fault;
+use crate::fault::{Fault, Responsible};
 use crate::history::HistoryDesk;
 use crate::host_users::HostUsers;
 use crate::journal::EventSink;
@@ -123,21 +123,16 @@ impl Parts {
     }
 
     fn acknowledge(&self, alarm: &AlarmKey, by: &str, note: &str) -> Result<String, Fault> {
-        let mut refused = None;
-        let mut any = false;
-        for alarms in self.alarms() {
-            match alarms.acknowledge(alarm, by.to_owned(), note.to_owned()) {
-                Ok(()) => any = true,
-                Err(error) => refused = Some(error),
-            }
-        }
-        match refused.filter(|_| !any) {
-            None => Ok(format!("{} {}: acknowledged by {by}", alarm.kind, alarm.subject)),
-            Some(error) => {
-                let help = "see `skyhaul alarms list`";
-                Err(Fault::configuration(error.to_string(), "the status socket", help))
-            }
-        }
+        let acknowledge =
+            |alarms: &Alarms| alarms.acknowledge(alarm, by.to_owned(), note.to_owned());
+        let outcomes: Vec<Result<(), Fault>> = self.alarms().map(acknowledge).collect();
+        // A part that does not have it says less than one whose disk refuses.
+        let is_known = |outcome: &&Result<(), Fault>| {
+            outcome.as_ref().map_or_else(|fault| fault.who == Responsible::Environment, |()| true)
+        };
+        let said = outcomes.iter().find(is_known).or_else(|| outcomes.first());
+        said.cloned().unwrap_or(Ok(()))?;
+        Ok(format!("{} {}: acknowledged by {by}", alarm.kind, alarm.subject))
     }
 
     fn order_key(&self, order: &KeyOrder) -> Result<String, Fault> {
