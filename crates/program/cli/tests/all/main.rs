@@ -52,6 +52,7 @@ mod package;
 mod packets;
 mod page;
 mod page_rules;
+mod page_why;
 mod pair;
 mod passes;
 mod pauses;

@@ -5,6 +5,7 @@ use crate::alarms::Alarms;
 use crate::audit::AuditLog;
 use crate::blocks::BlockService;
 use crate::centre::{self, CentreShared};
+use crate::config_desk::ConfigDesk;
 use crate::fault::{Fault, Responsible};
 use crate::history::HistoryDesk;
 use crate::host_users::HostUsers;
@@ -16,10 +17,12 @@ use crate::serve::ServeService;
 use crate::station::{self, StationShared};
 use crate::status::{KeyOrder, NodeStatus, SocketAccess, StatusReply, StatusRequest, StatusServer};
 use crate::upgrade::UpgradeDesk;
+use crate::why::{KnowsOutlets, WhyDesk};
 use skyhaul_events::{AlarmKey, AuditMeans, AuditWho};
 use skyhaul_history::HistoryQuery;
 use skyhaul_identity::Fingerprint;
 use skyhaul_units::Duration;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Answers on the status socket.
@@ -45,6 +48,14 @@ pub fn answer(
     })
 }
 
+impl KnowsOutlets for Parts {
+    fn node_of(&self, destination: &str) -> Option<String> {
+        let outlets = self.centre.as_ref()?.deliveries().outlets();
+        let found = outlets.destinations.iter().find(|one| one.name.as_str() == destination)?;
+        found.node().map(|folder| folder.node.to_string())
+    }
+}
+
 /// What the status socket and the page answer from.
 pub struct Parts {
     pub blocks: Option<Arc<BlockService>>,
@@ -54,6 +65,10 @@ pub struct Parts {
     pub events: EventSink,
     pub audit: Arc<AuditLog>,
     pub keys: Arc<NodeKeys>,
+    pub config: Arc<ConfigDesk>,
+    pub why: WhyDesk,
+    /// The state folder.
+    pub state: PathBuf,
     pub passes: Option<Arc<PassWatch>>,
     pub upgrade: Arc<UpgradeDesk>,
     pub history: Option<Arc<HistoryDesk>>,
@@ -167,6 +182,7 @@ impl Parts {
                 StatusReply::Alarms(self.alarms().flat_map(|alarms| alarms.status()).collect())
             }
             StatusRequest::Keys => StatusReply::Keys(Box::new(self.keys.report())),
+            StatusRequest::Config => StatusReply::Config(Box::new(self.config.report())),
             StatusRequest::OrderKey { order } => StatusReply::Answer(self.order_key(&order).into()),
             StatusRequest::AcknowledgeAlarm { alarm, by, note } => {
                 StatusReply::Answer(self.acknowledge(&alarm, &by, &note).into())
