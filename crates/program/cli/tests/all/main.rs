@@ -51,6 +51,7 @@ mod outlets;
 mod package;
 mod packets;
 mod page;
+mod page_many;
 mod page_rules;
 mod page_why;
 mod pair;
