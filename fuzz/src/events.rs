@@ -2,12 +2,13 @@
 //! servers.
 
 use skyhaul_events::{
-    AlarmKind, AuditCheck, AuditLine, EventFilter, NodeEvent, audit_hash, cloud_event,
+    AlarmKind, AuditCheck, AuditLine, CauseBook, EventFilter, NodeEvent, audit_hash, cloud_event,
 };
 use skyhaul_remote::PostUrl;
 
 /// A line of the event log: refused, or an event that comes back from its own line.
 pub fn event_lines(input: &[u8]) {
+    let mut causes = CauseBook::default();
     for line in input.split(|byte| *byte == b'\n') {
         if let Ok(event) = NodeEvent::from_line(line) {
             let event = event.bounded();
@@ -15,6 +16,7 @@ pub fn event_lines(input: &[u8]) {
             assert!(again.len() <= NodeEvent::LINE_MAX);
             assert!(NodeEvent::from_line(&again).is_ok_and(|it| it.number == event.number));
             assert_eq!(cloud_event(&event)["specversion"], "1.0");
+            causes.follow(&event);
         }
         let text = String::from_utf8_lossy(line);
         let _ = text.parse::<EventFilter>();
@@ -25,6 +27,13 @@ pub fn event_lines(input: &[u8]) {
             assert_eq!(url.text().parse(), Ok(url.clone()));
             assert!(!url.to_string().contains('?'), "its secret is not shown");
         }
+    }
+}
+
+/// Who works on which alarm, as the state folder has it: what reads is written and reads the same.
+pub fn acknowledgements(input: &[u8]) {
+    if let Err(error) = skyhaul_node::check_acknowledgements(input) {
+        assert!(!error.contains("not what was read"), "{error}");
     }
 }
 

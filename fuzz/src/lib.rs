@@ -43,7 +43,7 @@ pub use capture::{
 pub use catalogue::{bag_manifests, filter};
 pub use channels::channels;
 pub use configuration::configuration;
-pub use events::{audit_lines, event_lines};
+pub use events::{acknowledgements, audit_lines, event_lines};
 pub use files::files;
 pub use forward::forward;
 pub use hints::{contact_plan, feed_lines};
@@ -83,6 +83,7 @@ pub struct Target {
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    Target { name: "acknowledgements", body: acknowledgements, rounds: 20_000 },
     Target { name: "bit_stream", body: bit_stream, rounds: 300 },
     Target { name: "symbols", body: symbols, rounds: 30 },
     Target { name: "blocks", body: blocks, rounds: 100_000 },

@@ -226,7 +226,10 @@ impl HttpClient {
                     asked => return caller.ended(asked),
                 }
             }
-            let fresh = caller.connect().await?;
+            let Some(fresh) = unless_stopped(caller.connect(), 0, watch).await else {
+                return caller.ended(Asked::Stopped);
+            };
+            let fresh = fresh?;
             let asked = caller.ask(call, fresh, connection, watch).await;
             caller.ended(asked)
         });
@@ -235,6 +238,22 @@ impl HttpClient {
             runtime.end();
         }
         asked
+    }
+}
+
+/// Waits for `work`, when so many bytes of the body went out; none where `watch` stops it.
+async fn unless_stopped<T>(
+    work: impl Future<Output = T>,
+    sent: u64,
+    watch: &mut dyn FnMut(u64) -> GoOn,
+) -> Option<T> {
+    let mut work = pin!(work);
+    loop {
+        match timeout(TICK, &mut work).await {
+            Ok(done) => return Some(done),
+            Err(_) if watch(sent) == GoOn::Stop => return None,
+            Err(_) => {}
+        }
     }
 }
 
@@ -337,13 +356,17 @@ impl Caller<'_> {
         };
         match response {
             Err(error) => self.unanswered(call, &error, taken.load(Ordering::Relaxed)),
-            Ok(response) => match self.answer(call, response).await {
-                Ok(answer) => {
-                    *connection = Some(sender).filter(|_| answer.is_cut == Cut::Whole);
-                    Asked::Answered(answer)
+            Ok(response) => {
+                let sent = taken.load(Ordering::Relaxed);
+                match unless_stopped(self.answer(call, response), sent, watch).await {
+                    Some(Ok(answer)) => {
+                        *connection = Some(sender).filter(|_| answer.is_cut == Cut::Whole);
+                        Asked::Answered(answer)
+                    }
+                    Some(Err(failure)) => Asked::Failed(failure),
+                    None => Asked::Stopped,
                 }
-                Err(failure) => Asked::Failed(failure),
-            },
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::access::RemoteAccess;
 use crate::failure::failed;
 use crate::http::{CallBody, HttpCall, HttpClient, HttpServer, Keep, Scheme};
+use crate::sink::GoOn;
 use aws_lc_rs::hmac;
 use bytes::Bytes;
 use hyper::Method;
@@ -150,12 +151,16 @@ impl HttpPost {
         Ok(Self { client, place, target: url.target.clone(), key })
     }
 
-    /// Sends one. It has arrived when this returns.
+    /// Sends one, unless `go_on` stops it. It has arrived when this returns that it may go on.
     ///
     /// # Errors
     /// It may not have: the failure says whether the server refused this document
     /// ([`FailureKind::Refused`]), or takes none now.
-    pub fn send(&mut self, document: &PostDocument) -> Result<(), DeliveryFailure> {
+    pub fn send(
+        &mut self,
+        document: &PostDocument,
+        go_on: &dyn Fn() -> GoOn,
+    ) -> Result<GoOn, DeliveryFailure> {
         let PostDocument { media, body, sent_s } = document;
         let mut call = HttpCall::new(Method::POST, self.target.clone())
             .header("content-type", *media)
@@ -166,9 +171,10 @@ impl HttpPost {
                 .header("skyhaul-timestamp", sent_s.to_string())
                 .header("skyhaul-signature", signature(key, *sent_s, body));
         }
-        let status = self.client.call(&call)?.status;
+        let answer = self.client.call_watched(&call, &mut |_| go_on())?;
+        let Some(status) = answer.map(|answer| answer.status) else { return Ok(GoOn::Stop) };
         if status.is_success() {
-            return Ok(());
+            return Ok(GoOn::Continue);
         }
         let kind = match status.as_u16() {
             400 | 413 | 415 | 422 => FailureKind::Refused,
@@ -232,5 +238,39 @@ mod tests {
         let whole = hmac::sign(&key, b"7.{}");
         let hex: String = whole.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(signature(&key, 7, b"{}"), format!("sha256={hex}"));
+    }
+
+    /// A server that accepts and says `answer` and nothing more.
+    #[allow(clippy::disallowed_methods, reason = "the server waits on its socket")]
+    fn stuck(answer: &'static [u8]) -> std::net::SocketAddr {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(answer).unwrap();
+            // Until the other side leaves.
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        address
+    }
+
+    #[test]
+    fn whoever_waits_for_a_server_that_says_no_more_can_stop_at_any_point() {
+        let half = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12";
+        for (scheme, answer) in [("https", &b""[..]), ("http", b""), ("http", half)] {
+            let url: PostUrl = format!("{scheme}://{}/", stuck(answer)).parse().unwrap();
+            // Without the stop the test would not end within the hour.
+            let stall = std::time::Duration::from_secs(3_600);
+            let access = RemoteAccess { stall, ..RemoteAccess::default() };
+            let mut post = HttpPost::new(&url, &access, None).unwrap();
+            let document = PostDocument { media: "text/plain", body: b"x".to_vec(), sent_s: 0 };
+            let asked = std::cell::Cell::new(0);
+            let go_on = || {
+                asked.set(asked.get() + 1);
+                if asked.get() > 2 { GoOn::Stop } else { GoOn::Continue }
+            };
+            assert_eq!(post.send(&document, &go_on), Ok(GoOn::Stop), "{scheme} {answer:?}");
+        }
     }
 }

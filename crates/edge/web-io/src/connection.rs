@@ -17,7 +17,8 @@ use skyhaul_serve::{AnswerBody, ServeAnswer, ServeMethod, ServeRequest};
 use skyhaul_units::Duration;
 use skyhaul_web::access::{WebCredential, WebOrder, WebTls, check_address, check_post};
 use skyhaul_web::{
-    EventsAsked, WebReply, check_method, history_query, secured_answer, stream_head, web_answer,
+    EventsAsked, WebQuestion, WebReply, check_method, history_query, secured_answer, stream_head,
+    web_answer,
 };
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -134,9 +135,10 @@ impl Client {
                 let answer = self.post(&mut asked, &credential, body).await?;
                 WebReply::Answer(secured_answer(answer))
             }
-            _ if asked.segments() == ["api", "v1", "audit"] => {
+            _ if WebQuestion::is_at(&asked) => {
                 self.shared.admit(&asked, &credential)?;
-                WebReply::Answer(secured_answer(turns::orders(&self.shared).await?))
+                let question = WebQuestion::read(&asked)?;
+                WebReply::Answer(secured_answer(turns::ask(&self.shared, question).await?))
             }
             _ if asked.segments() == ["api", "v1", "history"] => {
                 self.shared.admit(&asked, &credential)?;
@@ -172,6 +174,10 @@ impl Client {
             return Ok(WebReply::Answer(secured_answer(access.shown(&caller))));
         }
         self.shared.admit(asked, credential)?;
+        if asked.segments() == ["api", "v1", "users"] {
+            let listed = self.shared.access().listed(self.shared.time());
+            return Ok(WebReply::Answer(secured_answer(listed)));
+        }
         Ok(web_answer(asked, &*self.shared.look()))
     }
 

@@ -3,8 +3,8 @@
 use skyhaul_history::HistoryQuery;
 use skyhaul_serve::{AnswerBody, ServeAnswer};
 use skyhaul_units::Utc;
-use skyhaul_web::EventsAsked;
 use skyhaul_web::access::{WebOrder, WebOwner};
+use skyhaul_web::{EventsAsked, WebQuestion};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -13,8 +13,8 @@ pub trait WebDesk: Send + Sync {
     /// Carries an order out, and answers it.
     fn give(&self, order: WebOrder, giver: &OrderGiver) -> ServeAnswer;
 
-    /// The newest orders with their outcomes, as an answer.
-    fn orders(&self) -> ServeAnswer;
+    /// Answers a question that a look does not.
+    fn ask(&self, question: &WebQuestion) -> ServeAnswer;
 
     /// The series of the history, or one of them over time, as an answer.
     fn history(&self, query: Option<HistoryQuery>) -> ServeAnswer;

@@ -119,8 +119,8 @@ impl WebServer {
         let shared = Arc::new(WebShared::new(parts));
         shared.set_tls(read.tls);
         let of = shared.clone();
-        // A password, orders, the history, and when tokens were used.
-        let readers_max = ORDERS_AT_A_TIME + READINGS_AT_A_TIME + 2;
+        // A password, orders, readings, a verdict, and when tokens were used.
+        let readers_max = ORDERS_AT_A_TIME + READINGS_AT_A_TIME + 3;
         let threads = HttpThreadSetup { name: "web", readers: "web-orders", readers_max };
         let thread = HttpThread::start(threads, listener, move |stream, peer| {
             // Bound before the next line: the lock is not held while the connection is served.

@@ -37,8 +37,10 @@ pub type WebLook = Arc<dyn WebSource + Send + Sync>;
 pub struct WebTurns {
     /// Orders that are carried out.
     pub orders: Arc<Semaphore>,
-    /// Readings of the history, and of events.
+    /// Readings of the history, of events, and of what an admin sees.
     pub readings: Arc<Semaphore>,
+    /// Observations of sessions: one serves all who ask meanwhile.
+    pub verdicts: Arc<Semaphore>,
 }
 
 /// What connections share.
@@ -90,6 +92,7 @@ impl WebShared {
             turns: WebTurns {
                 orders: Arc::new(Semaphore::new(ORDERS_AT_A_TIME)),
                 readings: Arc::new(Semaphore::new(READINGS_AT_A_TIME)),
+                verdicts: Arc::new(Semaphore::new(1)),
             },
             tls: Mutex::default(),
         }

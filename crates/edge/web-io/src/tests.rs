@@ -10,7 +10,9 @@ use skyhaul_net::Clock;
 use skyhaul_serve::{ServeAnswer, TokenHash};
 use skyhaul_units::{Duration, Utc};
 use skyhaul_web::access::{WebOrder, WebOwner, WebRole};
-use skyhaul_web::{EventsAsked, EventsFrom, MetricFamily, RowVisit, WebLack, WebList, WebSource};
+use skyhaul_web::{
+    EventsAsked, EventsFrom, MetricFamily, RowVisit, WebLack, WebList, WebQuestion, WebSource,
+};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -69,7 +71,7 @@ impl WebDesk for Noted {
         ServeAnswer::empty(204)
     }
 
-    fn orders(&self) -> ServeAnswer {
+    fn ask(&self, _: &WebQuestion) -> ServeAnswer {
         ServeAnswer::empty(204)
     }
 

@@ -5,8 +5,8 @@ use crate::shared::WebShared;
 use skyhaul_history::HistoryQuery;
 use skyhaul_serve::ServeAnswer;
 use skyhaul_units::Duration;
-use skyhaul_web::EventsAsked;
 use skyhaul_web::access::WebOrder;
+use skyhaul_web::{EventsAsked, WebQuestion};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -23,9 +23,16 @@ pub async fn give(
     in_turn(shared, move |desk| desk.give(order, &giver)).await
 }
 
-/// Asks for the newest orders.
-pub async fn orders(shared: &Arc<WebShared>) -> Result<ServeAnswer, ServeAnswer> {
-    in_turn(shared, |desk| desk.orders()).await
+/// Asks a question.
+pub async fn ask(
+    shared: &Arc<WebShared>,
+    question: WebQuestion,
+) -> Result<ServeAnswer, ServeAnswer> {
+    let (turn, busy) = match question {
+        WebQuestion::Why(_) => (&shared.turns.verdicts, "others ask why; try again"),
+        _ => (&shared.turns.readings, "others ask for much; try again"),
+    };
+    in_turn_of(shared, turn.clone(), busy, move |desk| desk.ask(&question)).await
 }
 
 /// Asks for the history.

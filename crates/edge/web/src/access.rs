@@ -2,6 +2,7 @@
 
 mod attempts;
 mod gate;
+mod known;
 mod order;
 mod origin;
 mod password;
@@ -13,6 +14,7 @@ mod users;
 mod users_edit;
 
 pub use gate::{AccessTerms, LoginTrial, WebAccess, WebCaller, WebCredential, WebOwner, WebTls};
+pub use known::{KnownWebToken, KnownWebUser};
 pub use order::{LoginRequest, WebDeliveryOrder, WebOrder};
 pub use origin::{check_address, check_post};
 pub use password::{PASSWORD_MAX, PASSWORD_MIN, PasswordHash};
@@ -20,6 +22,6 @@ pub use role::WebRole;
 pub use sessions::SESSIONS_MAX;
 pub use users::{WebUsers, WebUsersError};
 pub use users_edit::{
-    KnownWebToken, KnownWebUser, WebTokenTerms, WebUserTerms, web_tokens, web_users, with_password,
-    with_web_token, with_web_user, without_web_token, without_web_user,
+    WebTokenTerms, WebUserTerms, web_tokens, web_users, with_password, with_web_token,
+    with_web_user, without_web_token, without_web_user,
 };

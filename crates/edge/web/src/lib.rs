@@ -19,6 +19,7 @@ mod events;
 mod exposition;
 mod history;
 mod listing;
+mod question;
 mod router;
 mod source;
 
@@ -27,6 +28,7 @@ pub use events::{EventsAsked, EventsFrom};
 pub use exposition::{ExpositionForm, MetricFamily, MetricKind, exposition};
 pub use history::history_query;
 pub use listing::ROWS_MAX;
+pub use question::{WebQuestion, WhyAsked};
 pub use router::{
     ORDER_ROUTES, ROUTES, WebReply, check_method, needed_role, secured as secured_answer,
     stream_head, web_answer,

@@ -18,7 +18,7 @@ pub enum WebReply {
 }
 
 /// Every path that is answered, beside the files of the page and those of [`ORDER_ROUTES`].
-pub const ROUTES: [&str; 13] = [
+pub const ROUTES: [&str; 18] = [
     "/livez",
     "/readyz",
     "/metrics",
@@ -27,6 +27,11 @@ pub const ROUTES: [&str; 13] = [
     "/api/v1/stream",
     "/api/v1/session",
     "/api/v1/audit",
+    "/api/v1/audit/check",
+    "/api/v1/keys",
+    "/api/v1/users",
+    "/api/v1/config",
+    "/api/v1/why",
     "/api/v1/history",
     "/api/v1/events",
     "/api/v1/events/stream",
@@ -35,11 +40,13 @@ pub const ROUTES: [&str; 13] = [
 ];
 
 /// Every path that takes a POST alone.
-pub const ORDER_ROUTES: [&str; 4] = [
+pub const ORDER_ROUTES: [&str; 6] = [
     "/api/v1/session/keep",
     "/api/v1/session/end",
     "/api/v1/alarms/{id}/ack",
     "/api/v1/deliveries/{id}/{action}",
+    "/api/v1/keys/rotate",
+    "/api/v1/keys/{key}/revoke",
 ];
 
 const OPENAPI: &str = include_str!("openapi.yaml");
@@ -51,7 +58,7 @@ pub fn needed_role(request: &ServeRequest) -> Option<WebRole> {
     match request.segments()[..] {
         ["livez"] | ["api", "v1", "session", ..] => None,
         ["metrics" | "readyz"] => Some(WebRole::Metrics),
-        ["api", "v1", "audit"] => Some(WebRole::Admin),
+        ["api", "v1", "audit" | "keys" | "users" | "config", ..] => Some(WebRole::Admin),
         ["api", ..] if is_order => Some(WebRole::Operator),
         ["api", ..] | ["openapi.yaml"] => Some(WebRole::Viewer),
         _ => None,

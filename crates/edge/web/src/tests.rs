@@ -158,6 +158,9 @@ fn an_address_says_which_methods_it_takes() {
         ("/api/v1/session/end", vec![Post], "POST"),
         ("/api/v1/alarms/x/ack", vec![Post], "POST"),
         ("/api/v1/deliveries/1/again", vec![Post], "POST"),
+        ("/api/v1/keys", vec![Get, Head], "GET, HEAD"),
+        ("/api/v1/keys/rotate", vec![Post], "POST"),
+        ("/api/v1/keys/SHA256:00/revoke", vec![Post], "POST"),
     ] {
         for method in [Get, Head, Post, Other] {
             let checked = check_method(&ServeRequest::new(method, target).unwrap());

@@ -148,14 +148,20 @@ pub struct NodeConfig {
 /// # Errors
 /// The file cannot be read, is larger than [`MAX_FILE`], or does not say what a node needs to know.
 pub fn load(file: &Path) -> Result<NodeConfig, ConfigError> {
+    parse(&read_text(file)?, file)
+}
+
+/// Reads the text of a configuration file.
+///
+/// # Errors
+/// The file cannot be read, or is larger than [`MAX_FILE`].
+pub fn read_text(file: &Path) -> Result<String, ConfigError> {
     let size =
         std::fs::metadata(file).map_err(|source| ConfigError::unreadable(file, &source))?.len();
     if size > MAX_FILE {
         return Err(ConfigError::too_large(file, size, MAX_FILE));
     }
-    let text =
-        std::fs::read_to_string(file).map_err(|source| ConfigError::unreadable(file, &source))?;
-    parse(&text, file)
+    std::fs::read_to_string(file).map_err(|source| ConfigError::unreadable(file, &source))
 }
 
 /// Reads a configuration from its text; `file` is where it came from: relative paths start at its

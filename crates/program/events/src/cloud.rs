@@ -11,8 +11,8 @@ pub const CLOUD_EVENTS: &str = "application/cloudevents+json; charset=utf-8";
 /// `source` and `id` together name one event for ever: numbers begin again where a state folder was
 /// removed, so that the time is part of the id.
 pub fn cloud_event(event: &NodeEvent) -> Value {
-    let NodeEvent { number, time, node, kind, severity, subject, sentence, data } = event;
-    json!({
+    let NodeEvent { number, time, node, kind, severity, subject, sentence, cause, data } = event;
+    let mut cloud = json!({
         "specversion": "1.0",
         "id": format!("{number}-{time}"),
         "source": format!("urn:skyhaul:node:{node}"),
@@ -27,13 +27,17 @@ pub fn cloud_event(event: &NodeEvent) -> Value {
             "sentence": sentence,
             "more": data,
         },
-    })
+    });
+    if let Some(cause) = cause {
+        cloud["data"]["cause"] = json!(cause);
+    }
+    cloud
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{EventKind, Severity};
+    use crate::event::{EventCause, EventKind, Severity};
 
     #[test]
     fn the_attributes_that_the_standard_requires_are_there() {
@@ -45,6 +49,11 @@ mod tests {
             severity: Severity::Info,
             subject: "contact 7".to_owned(),
             sentence: "contact 7 of x: 100 frames".to_owned(),
+            cause: Some(EventCause {
+                number: 40,
+                kind: EventKind::ContactOpened,
+                subject: "contact 7".to_owned(),
+            }),
             data: serde_json::Map::new(),
         };
         let cloud = cloud_event(&event);
@@ -54,6 +63,10 @@ mod tests {
         assert_eq!(cloud["source"], "urn:skyhaul:node:polar");
         assert_eq!(cloud["type"], "skyhaul.contact.closed");
         assert_eq!(cloud["data"]["sentence"], "contact 7 of x: 100 frames");
+        let cause = json!({"number": 40, "kind": "contact.opened", "subject": "contact 7"});
+        assert_eq!(cloud["data"]["cause"], cause);
+        let unexplained = cloud_event(&NodeEvent { cause: None, ..event });
+        assert!(unexplained["data"].get("cause").is_none());
         let names = cloud.as_object().unwrap().keys();
         // Attribute names have lower-case letters and digits only.
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

@@ -131,9 +131,23 @@ pub struct NodeEvent {
     pub subject: String,
     /// What happened, where, and what to do.
     pub sentence: String,
+    /// The event that explains it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<EventCause>,
     /// More of it, by name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
+}
+
+/// The event that explains another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventCause {
+    /// Its number.
+    pub number: u64,
+    /// What happened.
+    pub kind: EventKind,
+    /// To what.
+    pub subject: String,
 }
 
 /// Why a line is no event.
@@ -177,6 +191,9 @@ impl NodeEvent {
     pub fn bounded(mut self) -> Self {
         cut(&mut self.subject, SUBJECT_MAX);
         cut(&mut self.sentence, SENTENCE_MAX);
+        if let Some(cause) = &mut self.cause {
+            cut(&mut cause.subject, SUBJECT_MAX);
+        }
         self
     }
 }
@@ -202,6 +219,11 @@ mod tests {
             severity: Severity::Minor,
             subject: "path a".to_owned(),
             sentence: sentence.to_owned(),
+            cause: Some(EventCause {
+                number: 6,
+                kind: EventKind::PathStalled,
+                subject: "path a".to_owned(),
+            }),
             data: Map::from_iter([("rtt_s".to_owned(), Value::from(0.5))]),
         }
     }
@@ -220,6 +242,7 @@ mod tests {
         let long = "\u{1F6F0}\u{1}".repeat(10_000);
         let mut it = event(&long);
         it.subject = long.clone();
+        it.cause.as_mut().unwrap().subject = long.clone();
         it.data.insert("x".to_owned(), Value::from(long.repeat(10)));
         let it = it.bounded();
         assert!(it.sentence.len() <= SENTENCE_MAX && it.subject.len() <= SUBJECT_MAX);

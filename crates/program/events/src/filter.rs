@@ -117,6 +117,7 @@ mod tests {
                     severity: kind.severity(),
                     subject: String::new(),
                     sentence: String::new(),
+                    cause: None,
                     data: serde_json::Map::new(),
                 })
             };

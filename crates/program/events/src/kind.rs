@@ -107,6 +107,10 @@ kinds! {
         "cannot connect to the block service",
         "The block service has no descriptor left for another program.",
         "Close programs, or raise the limit of open files.";
+    AlarmRecordDamaged "alarm-record-damaged" Minor NOW
+        "is damaged",
+        "Who works on which alarm is lost. Nothing else is.",
+        "Acknowledge again what stands; check the disk of the state folder.";
     EventsLost "events-lost" Major NOW
         "are not kept",
         "Events came faster than the disk took them, or the disk refused them. The \

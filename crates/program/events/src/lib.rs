@@ -18,6 +18,7 @@
 //! ```
 
 mod audit;
+mod cause;
 mod cloud;
 mod event;
 mod filter;
@@ -30,8 +31,9 @@ pub use audit::{
     AuditCheck, AuditEntry, AuditFault, AuditLine, AuditLineError, AuditMeans, AuditOutcome,
     AuditReport, AuditWho, audit_file, audit_file_first, audit_hash,
 };
+pub use cause::CauseBook;
 pub use cloud::{CLOUD_EVENTS, cloud_event};
-pub use event::{EventError, EventKind, NodeEvent, Severity};
+pub use event::{EventCause, EventError, EventKind, NodeEvent, Severity};
 pub use filter::{EventFilter, EventFilterError};
 pub use kind::AlarmKind;
 pub use moment::Moment;

@@ -134,6 +134,16 @@ pub struct AlarmRegister {
     silence: Silence,
     news: VecDeque<AlarmNews>,
     left_out: u64,
+    recalled: Recalled,
+    /// Changes of who works on which alarm.
+    ack_changes: u64,
+}
+
+/// Who worked on alarms before the node was started again. Each counts when its alarm stands again.
+#[derive(Debug, Default)]
+struct Recalled {
+    notes: BTreeMap<AlarmKey, Acknowledgement>,
+    until: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -161,6 +171,9 @@ enum AlarmPhase {
 const ALARMS_MAX: usize = 1_024;
 /// News that nobody took; the oldest go first.
 const NEWS_MAX: usize = 4_096;
+/// An alarm that stood when the node ended stands again within this time of its start, or is over.
+/// A node may be silent later: it is decided then.
+const RECALLED_FOR: Duration = Duration::from_secs(3_600);
 const NAME_MAX: usize = 100;
 const NOTE_MAX: usize = 1_000;
 
@@ -207,6 +220,9 @@ impl AlarmRegister {
     /// The condition is over. Returns whether it held.
     pub fn clear(&mut self, at: Moment, kind: AlarmKind, subject: &AlarmSubject) -> bool {
         let key = AlarmKey { kind, subject: subject.name.clone() };
+        if self.recalled.notes.remove(&key).is_some() {
+            self.ack_changes += 1;
+        }
         let Some(alarm) = self.alarms.get_mut(&key) else { return false };
         match alarm.phase {
             AlarmPhase::Pending => drop(self.alarms.remove(&key)),
@@ -245,8 +261,37 @@ impl AlarmRegister {
         self.silence.lost(at, node);
     }
 
+    /// Remembers who worked on alarms before the node was started. What is said of one counts when
+    /// it stands again, and goes when its condition is found to be over, or after an hour.
+    pub fn recall(
+        &mut self,
+        at: Moment,
+        notes: impl IntoIterator<Item = (AlarmKey, Acknowledgement)>,
+    ) {
+        let notes = notes.into_iter().take(ALARMS_MAX).collect();
+        self.recalled = Recalled { notes, until: Some(at.now + RECALLED_FOR) };
+    }
+
+    /// Forgets what was said of alarms that did not come again.
+    fn forget_recalled(&mut self, at: Moment) {
+        if self.recalled.until.is_none_or(|until| at.now < until) {
+            return;
+        }
+        let before = self.recalled.notes.len();
+        let silence = &self.silence;
+        self.recalled.notes.retain(|key, _| {
+            let node = key.subject.strip_prefix(NODE);
+            key.kind == AlarmKind::PeerSilent && node.is_some_and(|node| silence.is_away(node))
+        });
+        self.ack_changes += (before - self.recalled.notes.len()) as u64;
+        if self.recalled.notes.is_empty() {
+            self.recalled.until = None;
+        }
+    }
+
     /// Moves every alarm on as far as the time says.
     pub fn tick(&mut self, at: Moment) {
+        self.forget_recalled(at);
         for (node, since) in self.silence.silent(at) {
             if !self.holds(AlarmKind::PeerSilent, &about(&node)) {
                 let reason = format!(
@@ -276,9 +321,11 @@ impl AlarmRegister {
                     return;
                 }
                 alarm.phase = AlarmPhase::Standing;
+                alarm.acknowledged = self.recalled.notes.remove(key);
             }
             AlarmPhase::Ending(from) if at.now.since(from) >= HOLD_OFF => {
                 let is_announced = alarm.is_announced;
+                self.ack_changes += u64::from(alarm.acknowledged.is_some());
                 if is_announced {
                     self.tell(key, AlarmNews::Cleared);
                 }
@@ -306,14 +353,50 @@ impl AlarmRegister {
     /// # Errors
     /// It does not stand, or a text does not fit.
     pub fn acknowledge(&mut self, key: &AlarmKey, said: Acknowledgement) -> Result<(), AckError> {
+        self.check(key, &said)?;
+        if let Some(alarm) = self.alarms.get_mut(key) {
+            alarm.acknowledged = Some(said);
+        }
+        self.ack_changes += 1;
+        self.tell(key, AlarmNews::Acknowledged);
+        Ok(())
+    }
+
+    fn check(&self, key: &AlarmKey, said: &Acknowledgement) -> Result<(), AckError> {
         if said.by.is_empty() || said.by.len() > NAME_MAX || said.note.len() > NOTE_MAX {
             return Err(AckError::Text);
         }
-        let alarm = self.alarms.get_mut(key).filter(|it| it.phase != AlarmPhase::Pending);
-        let alarm = alarm.ok_or_else(|| AckError::Unknown(key.clone()))?;
-        alarm.acknowledged = Some(said);
-        self.tell(key, AlarmNews::Acknowledged);
-        Ok(())
+        let alarm = self.alarms.get(key).filter(|it| it.phase != AlarmPhase::Pending);
+        alarm.map(drop).ok_or_else(|| AckError::Unknown(key.clone()))
+    }
+
+    /// Who works on which alarm: of those that stand, and of those that may stand again.
+    pub fn acknowledged(&self) -> Vec<(AlarmKey, Acknowledgement)> {
+        let stand = self.alarms.iter();
+        let stand = stand.filter_map(|(key, alarm)| Some((key, alarm.acknowledged.as_ref()?)));
+        let all = stand.chain(&self.recalled.notes);
+        all.map(|(key, said)| (key.clone(), said.clone())).collect()
+    }
+
+    /// The same, as they are after this acknowledgement.
+    ///
+    /// # Errors
+    /// See [`Self::acknowledge`].
+    pub fn with_acknowledged(
+        &self,
+        key: &AlarmKey,
+        said: &Acknowledgement,
+    ) -> Result<Vec<(AlarmKey, Acknowledgement)>, AckError> {
+        self.check(key, said)?;
+        let mut all = self.acknowledged();
+        all.retain(|(other, _)| other != key);
+        all.push((key.clone(), said.clone()));
+        Ok(all)
+    }
+
+    /// Counts each change of [`Self::acknowledged`].
+    pub const fn ack_changes(&self) -> u64 {
+        self.ack_changes
     }
 
     /// The alarms that stand, ordered by kind and subject.
@@ -363,9 +446,12 @@ impl AlarmRegister {
     }
 }
 
+/// The subject of an alarm about a node begins so.
+const NODE: &str = "node ";
+
 /// The subject of the alarm that a node is silent.
 fn about(node: &str) -> AlarmSubject {
-    AlarmSubject::from(format!("node {node}"))
+    AlarmSubject::from(format!("{NODE}{node}"))
 }
 
 fn sentence(key: &AlarmKey, reason: &str) -> String {

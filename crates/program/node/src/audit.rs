@@ -5,6 +5,7 @@
 //! event log, and with it to those who are told of events: a log that was changed as a whole
 //! differs from those.
 
+mod files;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,8 @@ use skyhaul_units::ByteCount;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use files::{AuditPart, AuditUnread, check, each_part};
 
 /// The file in the state folder that grows. One that is complete is `audit-FIRST.jsonl`, by the
 /// number of its first line.
@@ -154,7 +157,7 @@ impl AuditLog {
         let word = if outcome == AuditOutcome::Done { "done" } else { "refused" };
         let sentence = format!("order {of} {word}: {said}");
         let note = EventNote::new(EventKind::OrderDone, subject, sentence);
-        self.events.note(note.with("audit", head));
+        self.events.note(note.with("of", of).with("audit", head));
     }
 
     /// The newest lines, oldest first, as many as fit in 256 KiB.

@@ -38,7 +38,7 @@ mod ways;
 
 use crate::address_family::AddressFamily;
 use crate::adopted::{Adopted, ReloadPlan};
-use crate::alarms::Alarms;
+use crate::alarms::{AlarmPart, Alarms};
 use crate::custody::PREFACE;
 use crate::fault::Fault;
 use crate::forecasts::{GivenHint, HintGiver};
@@ -113,7 +113,7 @@ impl Centre {
         let at = ListenPlace { identity: keys.own(), clock, blocks, handed: &handed };
         let Listening { driver, listens, addresses } = listen(config, &at)?;
         let binds = listens.iter().map(|nth| config.listen[*nth].bind).collect();
-        let kept = open_store(config, disk, clock)?;
+        let kept = open_store(config, disk.clone(), clock)?;
         let sockets = driver.endpoints().filter_map(AnyEndpoint::inode).collect();
         for address in &addresses {
             tracing::info!("listening on {address}");
@@ -122,7 +122,7 @@ impl Centre {
         let name = config.node.name.to_string();
         let onward = Onward::new(name.clone(), kind);
         let board = CentreBoard::new(name, addresses.join(", "));
-        let alarms = Arc::new(Alarms::new(clock, events));
+        let alarms = Arc::new(Alarms::open(clock, events, disk, AlarmPart::Centre));
         let mut shared = CentreShared::new(board, kept, onward, alarms, driver.waker());
         shared.live = live;
         let shared = Arc::new(shared);

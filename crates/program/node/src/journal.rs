@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use segments::{EventSegments, SegmentsView};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use skyhaul_events::{AlarmNews, EventKind, NodeEvent, Severity};
+use skyhaul_events::{AlarmNews, CauseBook, EventKind, NodeEvent, Severity};
 use skyhaul_net::Clock;
 use skyhaul_store::Disk;
 use skyhaul_transport::DownReason;
@@ -26,6 +26,8 @@ const QUEUE_MAX: usize = 4_096;
 const BATCH_MAX: usize = 1_024;
 /// After a write that failed.
 const RETRY: Duration = Duration::from_secs(1);
+/// Events before the start that may explain those after it.
+const CAUSES_OF: u64 = 5_000;
 /// Events of one page.
 const PAGE_MAX: usize = 1_000;
 
@@ -58,6 +60,8 @@ struct EventQueue {
 struct WaitingEvents {
     queue: VecDeque<NodeEvent>,
     next: u64,
+    /// What explains the events that come.
+    causes: CauseBook,
     is_ending: bool,
 }
 
@@ -128,8 +132,12 @@ impl EventSink {
         }
         let EventNote { kind, severity, subject, sentence, data } = note;
         let (time, node) = (time.to_string(), queue.node.clone());
-        let event = NodeEvent { number, time, node, kind, severity, subject, sentence, data };
-        waiting.queue.push_back(event.bounded());
+        let cause = None;
+        let event =
+            NodeEvent { number, time, node, kind, severity, subject, sentence, cause, data };
+        let mut event = event.bounded();
+        event.cause = waiting.causes.follow(&event);
+        waiting.queue.push_back(event);
         queue.news.notify_one();
     }
 
@@ -159,7 +167,12 @@ impl EventSink {
             AlarmNews::Raised(_) => note.severity(alarm.severity),
             _ => note,
         };
-        self.note(note.with("alarm", alarm.kind.name()).with("since", alarm.since.clone()));
+        let note = note.with("alarm", alarm.kind.name()).with("since", alarm.since.clone());
+        self.note(match (news, &alarm.acknowledged) {
+            // It stood before the node was started again, and somebody works on it.
+            (AlarmNews::Raised(_), Some(said)) => note.with("acknowledged", said.by.clone()),
+            _ => note,
+        });
     }
 
     /// Events that are not kept, since the start.
@@ -273,8 +286,13 @@ impl EventLog {
         };
         let segments = EventSegments::open(disk).map_err(failed)?;
         let view = segments.view();
-        let waiting =
-            WaitingEvents { queue: VecDeque::new(), next: view.last() + 1, is_ending: false };
+        let mut causes = CauseBook::default();
+        let since = view.last().saturating_sub(CAUSES_OF);
+        for event in view.read(since, CAUSES_OF as usize).map_err(failed)? {
+            causes.follow(&event);
+        }
+        let next = view.last() + 1;
+        let waiting = WaitingEvents { queue: VecDeque::new(), next, causes, is_ending: false };
         let queue = Arc::new(EventQueue {
             node: node.to_owned(),
             clock,

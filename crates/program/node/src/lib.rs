@@ -6,6 +6,7 @@ mod alarms;
 pub mod audit;
 mod blocks;
 pub mod centre;
+mod config_desk;
 pub mod custody;
 pub mod fault;
 mod file_doors;
@@ -33,7 +34,9 @@ pub mod status;
 pub mod upgrade;
 mod watched_file;
 mod web;
+pub mod why;
 
+pub use alarms::check_acknowledgements;
 pub use blocks::unknown_users;
 pub use history::latency_budget;
 pub use keys::{KEYS_FILE, check_record, known_keys};

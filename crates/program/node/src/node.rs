@@ -9,6 +9,7 @@ use crate::adopted::Adopted;
 use crate::audit::{AuditLog, by_signal};
 use crate::blocks::BlockService;
 use crate::centre::Centre;
+use crate::config_desk::ConfigDesk;
 use crate::fault::Fault;
 use crate::history::HistoryService;
 use crate::journal::{EventLog, EventNote};
@@ -20,6 +21,7 @@ use crate::station::{KeptInput, NodePlace, Station};
 use crate::status::{OrderWords, SocketAccess, StatusReply, StatusServer};
 use crate::upgrade::{HandedInputs, KeptSocket, NewProgram, NewSide, ProgramCommand, UpgradeDesk};
 use crate::web::{WebOrders, WebService};
+use crate::why::WhyDesk;
 use skyhaul_config::{BlocksEntry, NodeConfig, NoticesConfig};
 use skyhaul_events::{EventKind, Severity};
 use skyhaul_net::Clock;
@@ -31,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use parts::Parts;
 use starting::{
-    ShownBy, Watches, alarms_of, block_lines, look, open_disk, programs, start_blocks,
+    ShownBy, Watches, alarms_of, block_lines, config_desk, look, open_disk, programs, start_blocks,
     start_history, start_parts, start_serve, tell_start,
 };
 pub use upgrading::check;
@@ -159,7 +161,7 @@ enum Served {
 
 /// A node that runs.
 struct Node {
-    file: PathBuf,
+    desk: Arc<ConfigDesk>,
     /// The file as it was read last, without an error.
     read: NodeConfig,
     station: Option<Station>,
@@ -184,6 +186,7 @@ impl Node {
         let disk = open_disk(&config.node.state)?;
         let log = EventLog::start(disk.clone(), config.node.name.as_str(), clock)?;
         let events = log.sink();
+        let desk = config_desk(&start.file, clock);
         let audit = AuditLog::open(disk.clone(), clock, events.clone()).map(Arc::new)?;
         let keys = NodeKeys::open(config, disk.clone(), clock, events.clone())?;
         // Before the first event: it is told too.
@@ -203,10 +206,7 @@ impl Node {
             centre.shared().desk.doors.calls_peers(station.files());
         }
         let alarms = alarms_of(station.as_ref(), centre.as_ref());
-        let watches = match &alarms {
-            Some(alarms) => Watches::start(config, tellers, alarms, &events)?,
-            None => Watches::default(),
-        };
+        let watches = Watches::start(config, tellers, alarms.as_ref(), &events)?;
         let history = start_history(config, centre.as_ref(), alarms.clone(), clock)?;
         let lines = block_lines(station.as_ref(), centre.as_ref(), alarms);
         let blocks = start_blocks(config, lines, clock)?;
@@ -219,6 +219,9 @@ impl Node {
             events: events.clone(),
             audit: audit.clone(),
             keys: keys.clone(),
+            config: desk.clone(),
+            why: WhyDesk::new(clock),
+            state: config.node.state.clone(),
             passes: watches.passes.clone(),
             upgrade: start.desk.clone(),
             history: history.as_ref().map(|history| history.desk().clone()),
@@ -233,7 +236,7 @@ impl Node {
         let name = config.node.name.as_str();
         events.tell(EventKind::NodeReady, name, format!("node {name} is ready"));
         Ok(Self {
-            file: start.file.clone(),
+            desk,
             read: config.clone(),
             station,
             centre,
@@ -315,7 +318,10 @@ impl Node {
             alarms.watch_events();
             self.keys.tick(alarms);
         }
-        station.into_iter().chain(centre).for_each(|alarms| alarms.tick());
+        station.into_iter().chain(centre).for_each(|alarms| {
+            alarms.tick();
+            alarms.keep();
+        });
     }
 
     fn pause(&self) {
@@ -336,10 +342,14 @@ impl Node {
             Ok(order) => order,
             Err(fault) => return self.refuse_reload(&fault.to_string()),
         };
-        let read = skyhaul_config::load(&self.file).map_err(|error| error.to_string());
-        let outcome = match read.and_then(|new| Ok((self.adopt(new.clone())?, new))) {
-            Ok((Adopted { changes, waits }, new)) => {
+        let text = skyhaul_config::read_text(self.desk.file());
+        let read =
+            text.and_then(|text| Ok((skyhaul_config::parse(&text, self.desk.file())?, text)));
+        let read = read.map_err(|error| error.to_string());
+        let outcome = match read.and_then(|(new, text)| Ok((self.adopt(new.clone())?, new, text))) {
+            Ok((Adopted { changes, waits }, new, text)) => {
                 self.read = new;
+                self.desk.adopt(&text, Clock::start().utc(), &waits);
                 for what in waits {
                     tracing::warn!(
                         "{what} cannot change while the node runs: restart the node to apply it"
@@ -357,7 +367,7 @@ impl Node {
             Err(error) => {
                 self.refuse_reload(&error);
                 let help = "correct the file";
-                Err(Fault::configuration(error, self.file.display(), help))
+                Err(Fault::configuration(error, self.desk.file().display(), help))
             }
         };
         self.audit.outcome(order, &StatusReply::Answer(outcome.into()));

@@ -136,9 +136,10 @@ impl PassWatch {
                 let reason = format!(
                     "no frame came until {end}: ask for the data by another pass or station"
                 );
-                self.alarms.raise(AlarmKind::PassMissed, subject_of(pass), &reason);
                 let sentence = format!("{} missed: {reason}", subject_of(pass));
+                // Before the alarm, which it explains.
                 self.alarms.events().tell(EventKind::PassMissed, subject_of(pass), sentence);
+                self.alarms.raise(AlarmKind::PassMissed, subject_of(pass), &reason);
             }
             PassNews::Found(pass) => {
                 self.alarms.clear(AlarmKind::PassMissed, subject_of(pass));

@@ -52,7 +52,7 @@ mod uplink;
 mod uplinks;
 
 use crate::adopted::{Adopted, ReloadPlan};
-use crate::alarms::Alarms;
+use crate::alarms::{AlarmPart, Alarms};
 use crate::centre::CentreShared;
 use crate::fault::Fault;
 use crate::forecasts::{GivenHint, HintGiver};
@@ -145,7 +145,7 @@ impl Station {
         place: NodePlace,
     ) -> Result<Self, Fault> {
         let NodePlace { disk, clock, blocks, events, keys, handed } = place;
-        let alarms = Arc::new(Alarms::new(clock, events));
+        let alarms = Arc::new(Alarms::open(clock, events, disk.clone(), AlarmPart::Station));
         routing::check_missions(config, &services::missions(&config.missions)?)?;
         memo::check(&config.node.state)?;
         let opening = LineOpening::of(config, keys.own().clone(), clock, blocks);

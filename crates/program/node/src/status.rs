@@ -3,6 +3,7 @@
 mod access;
 mod archive;
 mod blocks;
+mod config;
 mod delivery;
 mod folders;
 mod gaps;
@@ -34,6 +35,7 @@ pub use archive::{
     ArchiveEviction, ArchiveItem, ArchivePage, ArchiveRequest, DueItem, DueObstacle,
 };
 pub use blocks::{BlocksStatus, ProgramShown};
+pub use config::{ConfigDifference, ConfigReport};
 pub(crate) use delivery::count_deliveries;
 pub use delivery::{
     BackfillAction, BackfillPage, BackfillRequest, BackfillShare, CataloguePage, DeliveryAction,
@@ -69,9 +71,9 @@ pub use serve::{ServeAccountStatus, ServeStatus};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShareStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{
-    StatusServer, ask, ask_again, ask_alarms, ask_archive, ask_backfill, ask_deliveries,
-    ask_delivery, ask_events, ask_gaps, ask_history, ask_history_list, ask_items, ask_keys,
-    ask_outlets, ask_reprocess, order, order_upgrade, try_outlet,
+    StatusServer, ask, ask_again, ask_alarms, ask_archive, ask_backfill, ask_config,
+    ask_deliveries, ask_delivery, ask_events, ask_gaps, ask_history, ask_history_list, ask_items,
+    ask_keys, ask_outlets, ask_reprocess, order, order_upgrade, try_outlet,
 };
 pub use standby::{StandbyStatus, StandbyWord};
 pub use states::{ContactState, LineState, StoreState};

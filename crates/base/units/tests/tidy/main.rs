@@ -470,6 +470,7 @@ const USES: &[(&str, &[&str])] = &[
             "files-io",
             "hints",
             "passes",
+            "probe",
             "streams",
             "streams-io",
             "quic",

@@ -353,6 +353,24 @@ impl WebAccess {
         ServeAnswer::json(200, &answer).header("cache-control", "no-store")
     }
 
+    /// Users and tokens, without a secret, as an answer.
+    pub fn listed(&self, now: GateTime) -> ServeAnswer {
+        let users = self.users.iter().flat_map(WebUsers::known_users);
+        let users = users.map(|user| {
+            let sessions = self.sessions.count_of(&user.name, now.now);
+            let mut row = serde_json::json!(user);
+            row["sessions"] = sessions.into();
+            row
+        });
+        let mut tokens: Vec<_> = self.users.iter().flat_map(WebUsers::known_tokens).collect();
+        for token in &mut tokens {
+            token.last_used = self.uses.last.get(&token.name).map(ToString::to_string);
+        }
+        let users: Vec<serde_json::Value> = users.collect();
+        let answer = serde_json::json!({"users": users, "tokens": tokens});
+        ServeAnswer::json(200, &answer).header("cache-control", "no-store")
+    }
+
     /// What was kept of the uses of tokens before the node started.
     pub fn recall(&mut self, uses: BTreeMap<String, Utc>) {
         let Some(users) = &self.users else { return };

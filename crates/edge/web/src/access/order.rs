@@ -31,6 +31,15 @@ pub enum WebOrder {
         /// What to do.
         action: WebDeliveryOrder,
     },
+    /// Begin to change the key of the node.
+    RotateKey,
+    /// Refuse a key, and end its sessions.
+    RevokeKey {
+        /// Its fingerprint.
+        key: String,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// What can be done with a delivery.
@@ -51,6 +60,13 @@ pub enum WebDeliveryOrder {
 struct AcknowledgeBody {
     #[serde(default)]
     note: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RevokeBody {
+    #[serde(default)]
+    reason: String,
 }
 
 #[derive(Deserialize)]
@@ -78,7 +94,10 @@ impl WebOrder {
     pub fn is_at(request: &ServeRequest) -> bool {
         matches!(
             request.segments()[..],
-            ["api", "v1", "alarms", _, "ack"] | ["api", "v1", "deliveries", _, _]
+            ["api", "v1", "alarms", _, "ack"]
+                | ["api", "v1", "deliveries", _, _]
+                | ["api", "v1", "keys", "rotate"]
+                | ["api", "v1", "keys", _, "revoke"]
         )
     }
 
@@ -98,6 +117,18 @@ impl WebOrder {
                 let action = WebDeliveryOrder::named(action);
                 let order = id.zip(action).map(|(id, action)| Self::Delivery { id, action });
                 order.ok_or_else(nothing)
+            }
+            ["api", "v1", "keys", "rotate"] => {
+                let NoBody {} = body(request, "{}")?;
+                Ok(Self::RotateKey)
+            }
+            ["api", "v1", "keys", key, "revoke"] => {
+                let RevokeBody { reason } = body(request, "{\"reason\": …}")?;
+                if reason.len() > REASON_MAX {
+                    let what = format!("`reason` has up to {REASON_MAX} bytes");
+                    return Err(ServeAnswer::problem(400, &what));
+                }
+                Ok(Self::RevokeKey { key: key.to_owned(), reason })
             }
             _ => Err(nothing()),
         }
@@ -120,6 +151,9 @@ impl WebDeliveryOrder {
         all.into_iter().find(|order| order.name() == name)
     }
 }
+
+/// Why a key is revoked, for the logs.
+const REASON_MAX: usize = 500;
 
 fn nothing() -> ServeAnswer {
     ServeAnswer::problem(404, "there is no such order; /openapi.yaml names those that there are")

@@ -76,6 +76,12 @@ impl SessionTable {
         self.sessions.retain(|_, session| stays(&session.user));
     }
 
+    /// Sessions of a user that are good.
+    pub fn count_of(&self, user: &str, now: Instant) -> usize {
+        let is_own = |session: &&WebSession| session.user == user && self.is_good(session, now);
+        self.sessions.values().filter(is_own).count()
+    }
+
     /// Sessions that are good.
     pub fn count(&self, now: Instant) -> usize {
         self.sessions.values().filter(|session| self.is_good(session, now)).count()

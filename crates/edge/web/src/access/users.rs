@@ -15,6 +15,7 @@
 //! expires = "2027-11-27T00:00:00Z"   # without it never
 //! ```
 
+use super::known::{KnownWebToken, KnownWebUser};
 use super::password::PasswordHash;
 use super::role::WebRole;
 use serde::Deserialize;
@@ -34,6 +35,7 @@ pub struct WebUsers {
 pub(super) struct WebUser {
     pub role: WebRole,
     pub password: PasswordHash,
+    created: String,
 }
 
 /// What a program shows.
@@ -42,6 +44,7 @@ pub(super) struct WebToken {
     pub name: String,
     pub role: WebRole,
     pub expires: Option<Utc>,
+    created: String,
 }
 
 /// A users file that cannot be used: one sentence, with the line where there is one.
@@ -111,7 +114,7 @@ impl WebUsers {
                  passwd`"
             )
         })?;
-        match self.users.insert(name.clone(), WebUser { role, password }) {
+        match self.users.insert(name.clone(), WebUser { role, password, created }) {
             Some(_) => Err(format!("user `{name}` has two tables; write one")),
             None => Ok(()),
         }
@@ -126,7 +129,8 @@ impl WebUsers {
         let hash = TokenHash::from_hex(&sha256)
             .ok_or_else(|| of("`sha256` is not 64 hexadecimal digits".to_owned()))?;
         let is_there = self.tokens.values().any(|known| known.name == name);
-        match self.tokens.insert(hash, WebToken { name: name.clone(), role, expires }) {
+        let token = WebToken { name: name.clone(), role, expires, created };
+        match self.tokens.insert(hash, token) {
             None if !is_there => Ok(()),
             _ => Err(format!("token `{name}` is there twice; remove one")),
         }
@@ -139,6 +143,28 @@ impl WebUsers {
     pub(super) fn token(&self, token: &str, now: Utc) -> Option<&WebToken> {
         let found = self.tokens.get(&TokenHash::of(token))?;
         found.expires.is_none_or(|expires| now < expires).then_some(found)
+    }
+
+    /// The users without their passwords, by name.
+    pub(super) fn known_users(&self) -> impl Iterator<Item = KnownWebUser> {
+        self.users.iter().map(|(name, user)| {
+            let (name, created) = (name.clone(), user.created.clone());
+            KnownWebUser { name, role: user.role, created }
+        })
+    }
+
+    /// The tokens without their digests, by name; when they were used is not in the file.
+    pub(super) fn known_tokens(&self) -> Vec<KnownWebToken> {
+        let known = self.tokens.values().map(|token| KnownWebToken {
+            name: token.name.clone(),
+            role: token.role,
+            created: token.created.clone(),
+            expires: token.expires.map(|expires| expires.to_string()),
+            last_used: None,
+        });
+        let mut known: Vec<KnownWebToken> = known.collect();
+        known.sort_by(|one, other| one.name.cmp(&other.name));
+        known
     }
 
     pub(super) fn has_token(&self, name: &str) -> bool {
@@ -154,7 +180,7 @@ impl WebUsers {
                 Some(old) if old.role != user.role => {
                     changes.push(format!("user {name} is {} now", user.role));
                 }
-                Some(old) if old != user => {
+                Some(old) if old.password != user.password => {
                     changes.push(format!("user {name} has another password"));
                 }
                 Some(_) => {}

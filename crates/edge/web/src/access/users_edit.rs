@@ -1,37 +1,12 @@
 //! Changing the text of a users file: comments and what stands elsewhere stay.
 
+use super::known::{KnownWebToken, KnownWebUser};
 use super::password::PasswordHash;
 use super::role::WebRole;
 use super::users::{UsersFile, WebUsers, WebUsersError, check_name};
 use skyhaul_serve::{NewToken, TokenHash};
 use skyhaul_units::Utc;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
-
-/// A user of the file, without the hash of the password.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct KnownWebUser {
-    /// The name.
-    pub name: String,
-    /// The role.
-    pub role: WebRole,
-    /// When it was made.
-    pub created: String,
-}
-
-/// A token of the file, without its digest.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct KnownWebToken {
-    /// The name.
-    pub name: String,
-    /// The role.
-    pub role: WebRole,
-    /// When it was made.
-    pub created: String,
-    /// When it expires, if it does.
-    pub expires: Option<String>,
-    /// When it was last used, to within a minute; none where the node does not know.
-    pub last_used: Option<String>,
-}
 
 /// A new user.
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,7 @@ import { lanes, margin } from './plot.js';
 import {
   because, bytes, card, count, facts, h, link, seconds, span, state, table, time, wide,
 } from './show.js';
+import { whyCard } from './why.js';
 
 const BINS = ['clean', '1 symbol', '2', '3 to 4', '5 to 8', '9 to 12', '13 to 16', 'lost'];
 
@@ -13,7 +14,7 @@ const BINS = ['clean', '1 symbol', '2', '3 to 4', '5 to 8', '9 to 12', '13 to 16
 const wanted = { station: '', mission: '', state: '', after: '' };
 
 export const contacts = {
-  lists: () => [['contacts', { limit: '200', ...wanted }]],
+  lists: () => [['contacts', { limit: '100', ...wanted }]],
   draw: (look, [page], _, again) => [
     h('section', { 'data-key': 'lanes' }, h('h2', {}, 'Contacts by input'),
       lanes(page.rows, look.at) || h('p', { class: 'none' }, 'No contact since the node started.')),
@@ -66,11 +67,12 @@ export const contact = {
     [`contacts/${encodeURIComponent(id)}`, {}],
     ['gaps', { contact: id, limit: '200' }],
   ],
-  draw: (look, [row, gaps], id) => [
+  draw: (look, [row, gaps], id, again) => [
     h('p', { class: 'verdict ' + grave(row), role: 'status' }, sentence(row)),
     h('div', { class: 'cards' },
       card(`Contact ${id}`, about(look, row)),
       card('Reception', reception(row)),
+      isUnderWay(row) ? whyCard({ contact: id }, look.at, again) : null,
       row.forecasts && row.forecasts.length > 0 ? wide('On its way', forecasts(row)) : null,
       row.margin && row.margin.minutes.length > 0 ? wide('Margin', margins(row.margin)) : null,
       row.products ? wide('Products', products(row.products)) : null,
@@ -78,6 +80,11 @@ export const contact = {
     h('p', {}, h('a', { href: '#contacts' }, 'All contacts')),
   ],
 };
+
+/** Whether something of it is still on its way to this node, or from it. */
+function isUnderWay(row) {
+  return row.state === 'open' || (row.side === 'captured' && row.state === 'closed');
+}
 
 function isWhole(row) {
   return !row.missing && !row.unaccounted && !row.damaged_blocks && !row.set_aside;

@@ -16,16 +16,23 @@ const GROUPS = [['', 'all'], ['major+', 'grave ones'], ...Object.keys(PLACES)
   .map((group) => [`${group}.*`, group])];
 
 export const events = {
-  lists: () => [['events', wanted]],
-  draw: (look, [page], _, again) => h('section', {}, h('h2', {}, 'Events'),
-    tools(again), eventTable(look, page), pages(page, again)),
+  // With a number as its argument, the screen begins with that event, of whatever type it is.
+  lists: (number) => [['events', number ? { limit: '100', before: behind(number) } : wanted]],
+  draw: (look, [page], number, again) => h('section', {}, h('h2', {}, 'Events'),
+    tools(again), eventTable(look, page), pages(page, number, again)),
 };
+
+/** The number behind that of an event. */
+function behind(number) {
+  return String((Number.parseInt(number, 10) || 0) + 1);
+}
 
 function tools(again) {
   const change = (event) => {
     wanted[event.target.name] = event.target.value.trim();
     wanted.before = '';
-    again();
+    if (location.hash !== '#events') location.hash = '#events';
+    else again();
   };
   const options = GROUPS.map(([value, name]) => h('option', { value }, name));
   return h('div', { class: 'tools', role: 'search' },
@@ -46,8 +53,15 @@ function eventTable(look, page) {
     ['Kind', 'plain', (row) => row.kind || ''],
     ['Subject', 'text', (row) => (isHole(row) ? '' : subject(row))],
     ['What', 'text', (row) => (isHole(row) ? 'These events are not kept.' : row.sentence)],
+    ['Because of', 'text', (row) => (row.cause ? because(row, row.cause) : '')],
   ];
   return table('Newest first', columns, rows, 'No event is like that.');
+}
+
+/** The event that explains another one, with the way to it. */
+function because(row, { number, kind, subject: text }) {
+  const about = text === row.subject ? '' : `, ${text}`;
+  return h('a', { href: `#events/${number}` }, `${number} ${kind}${about}`);
 }
 
 /** The subject of an event, with the way to it. */
@@ -60,13 +74,16 @@ function subject({ kind, subject: text }) {
   return place ? h('a', { href: `#${place}` }, text) : text;
 }
 
-function pages(page, again) {
+function pages(page, number, again) {
   const go = (before) => () => {
     wanted.before = before;
-    again();
+    // The argument of the screen is where it began.
+    if (number) location.hash = '#events';
+    else again();
   };
   const older = page.next === null ? null
     : h('button', { 'data-key': `older-${page.next}`, onclick: go(String(page.next)) }, 'Older');
   return h('p', { class: 'tools' },
-    wanted.before ? h('button', { 'data-key': 'newest', onclick: go('') }, 'Newest') : null, older);
+    wanted.before || number
+      ? h('button', { 'data-key': 'newest', onclick: go('') }, 'Newest') : null, older);
 }

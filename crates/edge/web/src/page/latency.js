@@ -76,7 +76,8 @@ function judgement(found) {
   const within = `in the last ${chosen.range.name}`;
   if (handed === 0) return { level: 'warning', text: `Nothing was handed over ${within}.` };
   if (counted === 0) {
-    const text = `${count(handed)} products were handed over ${within}; no [[budget]] judges them.`;
+    const were = handed === 1 ? 'product was' : 'products were';
+    const text = `${count(handed)} ${were} handed over ${within}; no [[budget]] judges that.`;
     return { level: 'warning', text };
   }
   const late = found.filter((one) => one.onTime !== null && one.onTime < 1);

@@ -43,7 +43,7 @@ function depths(look, rows) {
 
 function queueTable(rows) {
   const columns = [
-    ['Queue', 'text', (row) => (row.to ? `${row.name} to ${row.to}` : row.name)],
+    ['Queue', 'text', (row) => queueName(row)],
     ['Kind', 'plain', (row) => row.kind],
     ['State', 'plain', (row) => because(row.state, row.why)],
     ['Waits', 'number', (row) => (row.waiting === undefined ? '' : count(row.waiting))],
@@ -54,6 +54,13 @@ function queueTable(rows) {
     ['Lost', 'number', (row) => (row.lost ? count(row.lost) : '')],
   ];
   return table('Blocks, files or frames since the node started', columns, rows, 'No queues.');
+}
+
+/** The name of a queue; that of a stream leads to its screen. */
+function queueName(row) {
+  const text = row.to ? `${row.name} to ${row.to}` : row.name;
+  return row.kind === 'stream'
+    ? h('a', { href: `#stream/${encodeURIComponent(row.id)}` }, text) : text;
 }
 
 function clear(row) {
@@ -89,7 +96,7 @@ function pages(list, page, again) {
 }
 
 export const products = {
-  lists: () => [['products', { limit: '200', ...wanted.products }]],
+  lists: () => [['products', { limit: '100', ...wanted.products }]],
   draw: (look, [page], _, again) => h('section', {}, h('h2', {}, 'Products'),
     tools('products', ['mission', 'station', 'contact', 'state'], again),
     productTable(look, page.rows), pages('products', page, again)),
@@ -114,7 +121,7 @@ function productTable(look, rows) {
 }
 
 export const deliveries = {
-  lists: () => [['deliveries', { limit: '200', ...wanted.deliveries }]],
+  lists: () => [['deliveries', { limit: '100', ...wanted.deliveries }]],
   draw: (look, [page], _, again) => h('section', {}, h('h2', {}, 'Deliveries'),
     tools('deliveries', ['destination', 'subscription', 'state', 'product'], again),
     deliveryTable(look, page.rows), pages('deliveries', page, again)),
@@ -122,7 +129,7 @@ export const deliveries = {
 
 function deliveryTable(look, rows) {
   const columns = [
-    ['Number', 'number', (row) => row.id],
+    ['Number', 'number', (row) => h('a', { href: `#delivery/${row.id}` }, row.id)],
     ['To', 'plain', (row) => row.destination],
     ['State', 'plain', (row) => [row.is_late ? [state('late', 'alarm'), ' '] : '',
       because(row.state, row.reason)]],
@@ -137,7 +144,7 @@ function deliveryTable(look, rows) {
 }
 
 export const gaps = {
-  lists: () => [['gaps', { limit: '200', ...wanted.gaps }]],
+  lists: () => [['gaps', { limit: '100', ...wanted.gaps }]],
   draw: (look, [page], _, again) => [
     look.gaps ? h('section', { 'data-key': 'sum' }, h('h2', {}, 'Gaps'), counts(look.gaps)) : null,
     h('section', { 'data-key': 'list' },

@@ -2,12 +2,12 @@
 // The frame of the page: which screen is shown, and when it is drawn.
 
 import { ask, follow, live, refusal } from './live.js';
-import {
-  account, keepAwake, loadSession, login, loginForm, maySee, orders, session,
-} from './session.js';
-import { h, morph, span, time } from './show.js';
+import { account, keepAwake, loadSession, login, loginForm, maySee, session } from './session.js';
+import { TURNED, h, morph, span, time } from './show.js';
+import { admin } from './admin.js';
 import { now } from './now.js';
 import { contact, contacts } from './contacts.js';
+import { delivery, stream } from './details.js';
 import { events } from './events.js';
 import { alarms, deliveries, gaps, products, queues } from './lists.js';
 import { latency } from './latency.js';
@@ -27,9 +27,14 @@ const SCREENS = [
   { name: 'alarms', title: 'Alarms', ...alarms },
   { name: 'events', title: 'Events', ...events },
   { name: 'latency', title: 'Latency', ...latency },
-  { name: 'orders', title: 'Orders', role: 'admin', ...orders },
+  { name: 'admin', title: 'Admin', role: 'admin', ...admin },
 ];
-const CONTACT = { name: 'contact', title: 'Contact', ...contact };
+/** Screens of one thing, with the screen that lists such things. */
+const DETAILS = [
+  { name: 'contact', title: 'Contact', of: 'contacts', ...contact },
+  { name: 'delivery', title: 'Delivery', of: 'deliveries', ...delivery },
+  { name: 'stream', title: 'Stream', of: 'queues', ...stream },
+];
 const LOGIN = { name: 'login', title: 'Log in', ...login };
 
 /** A node that does not answer is asked again who looks. */
@@ -46,7 +51,7 @@ function place() {
 
 function route() {
   const [name, ...rest] = location.hash.slice(1).split('/');
-  const screen = [...SCREENS, CONTACT, LOGIN].find((one) => one.name === name) || SCREENS[0];
+  const screen = [...SCREENS, ...DETAILS, LOGIN].find((one) => one.name === name) || SCREENS[0];
   const argument = decodeURIComponent(rest.join('/'));
   const isOther = screen !== shown.screen || argument !== shown.argument;
   Object.assign(shown, { screen, argument, asked: 0 });
@@ -63,7 +68,7 @@ function route() {
 }
 
 function menu() {
-  const current = shown.screen === CONTACT ? 'contacts' : shown.screen.name;
+  const current = shown.screen.of || shown.screen.name;
   const count = (name) => (name === 'alarms' && live.look
     ? live.look.alarms.filter((alarm) => !alarm.caused_by).length : 0);
   const mine = SCREENS.filter(({ role }) => !role || role === session.role);
@@ -78,7 +83,7 @@ function menu() {
 async function refresh() {
   const { screen, argument } = shown;
   const wanted = screen.lists(argument);
-  const isDue = Date.now() - shown.asked >= EVERY;
+  const isDue = Date.now() - shown.asked >= (screen.every || EVERY);
   if (wanted.length > 0 && isDue && !shown.isAsking) {
     shown.isAsking = true;
     shown.asked = Date.now();
@@ -133,6 +138,7 @@ async function begin() {
     return;
   }
   addEventListener('hashchange', route);
+  addEventListener(TURNED, draw);
   route();
   follow(refresh);
 }

@@ -5,7 +5,7 @@ import { RANGES, over, ranges } from './history.js';
 import { ratesOver } from './now.js';
 import { timed } from './plot.js';
 import {
-  because, bytes, count, h, percent, rate, seconds, span, state, table, time,
+  because, bytes, count, h, percent, rate, seconds, span, state, table, time, turn,
 } from './show.js';
 
 /** Bytes that each path had sent, and when: for its rate. */
@@ -15,22 +15,41 @@ const chosen = { range: RANGES[0] };
 const opened = new Set();
 /** Paths of one node that can be drawn over time. */
 const DRAWN_MAX = 16;
+/** Nodes that are shown at a time. */
+const NODES = 20;
+/** Paths are asked for by the page, behind this one. */
+const wanted = { limit: '200', after: '' };
 
 export const lines = {
-  lists: () => [['paths', { limit: '1000' }]],
+  lists: () => [['paths', wanted]],
   draw: (look, [page], _, again) => {
-    const nodes = [...new Set(page.rows.map((row) => row.node))];
+    const { shown, turns } = turn('nodes', [...new Set(page.rows.map((row) => row.node))], NODES);
     return [
       ranges(RANGES, chosen, again),
       h('section', { 'data-key': 'plot' }, h('h2', {}, 'Rates of all lines'),
         timed('Rates', chosen.range, ratesOver(look, chosen.range), rate)),
-      nodes.length === 0 ? h('p', { class: 'none' }, 'No line has a path.') : null,
-      nodes.map((node) => h('section', { 'data-key': `node-${node}` }, h('h2', {}, node),
+      shown.length === 0 ? h('p', { class: 'none' }, 'No line has a path.') : null,
+      shown.map((node) => h('section', { 'data-key': `node-${node}` }, h('h2', {}, node),
         paths(page, node), page.rows.filter((row) => row.node === node).slice(0, DRAWN_MAX)
           .map((row) => overTime(row, again)))),
+      turns,
+      pages(page, again),
     ];
   },
 };
+
+/** More paths than one answer has. */
+function pages(page, again) {
+  const go = (after, text) => {
+    const press = () => {
+      wanted.after = after;
+      again();
+    };
+    return h('button', { type: 'button', 'data-key': `paths-${after}`, onclick: press }, text);
+  };
+  return h('p', { class: 'tools', 'data-key': 'pages' },
+    wanted.after ? go('', 'First paths') : null, page.next ? go(page.next, 'More paths') : null);
+}
 
 /** The rate, round trip and loss of a path over the range, on one axis of time. */
 function overTime(row, again) {

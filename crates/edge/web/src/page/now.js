@@ -3,9 +3,10 @@
 
 import { RANGES, over } from './history.js';
 import { live } from './live.js';
+import { acknowledgeButton } from './orders.js';
 import { passName, passState, when } from './passes.js';
 import { timed } from './plot.js';
-import { acknowledgeButton, mayOrder } from './session.js';
+import { mayOrder } from './session.js';
 import {
   bar, because, bytes, card, count, facts, h, link, percent, rate, seconds, span, state, table,
   time, verdict, wide,

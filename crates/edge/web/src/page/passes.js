@@ -1,6 +1,7 @@
 // @ts-check
 // Planned passes: what comes, what came, what was missed.
 
+import { lanesOf } from './plot.js';
 import { h, link, s, seconds, span, state, table, time } from './show.js';
 
 const WIDTH = 900;
@@ -77,7 +78,7 @@ function place(row) {
 
 /** A lane for each station and input, with the passes of it; a line is now. */
 function drawn(rows, now) {
-  const names = [...new Set(rows.map(place))].sort();
+  const { names, more } = lanesOf(rows.map(place));
   const height = names.length * ROW + 26;
   const x = (at) => LEFT + ((at - now + DAY) / (2 * DAY)) * (WIDTH - LEFT - 10);
   const inside = (at) => Math.min(WIDTH - 10, Math.max(LEFT, x(at)));
@@ -86,7 +87,7 @@ function drawn(rows, now) {
     s('line', { class: 'axis', x1: LEFT, x2: WIDTH - 10, y1: nth * ROW + 25,
       y2: nth * ROW + 25 }),
   ]);
-  const boxes = rows.map((row) => {
+  const boxes = rows.filter((row) => names.includes(place(row))).map((row) => {
     const left = inside(seconds(row.start));
     const width = Math.max(5, inside(seconds(row.end)) - left);
     const box = { class: `pass-${row.state}`, x: left, y: names.indexOf(place(row)) * ROW + 5,
@@ -104,9 +105,9 @@ function drawn(rows, now) {
   const clock = s('line', { class: 'now', x1: x(now), x2: x(now), y1: 0, y2: height - 22 });
   const foot = [[now - DAY, 'start', '24 h ago'], [now, 'middle', 'now'],
     [now + DAY, 'end', 'in 24 h']];
-  return s('svg', { class: 'plot', viewBox: `0 0 ${WIDTH} ${height}`, role: 'group',
+  return [s('svg', { class: 'plot', viewBox: `0 0 ${WIDTH} ${height}`, role: 'group',
     'aria-label': 'Passes of a day behind and ahead; the tables below name them' },
   grid, boxes, clock,
   foot.map(([at, anchor, text]) =>
-    s('text', { x: x(at), y: height - 6, 'text-anchor': anchor }, text)));
+    s('text', { x: x(at), y: height - 6, 'text-anchor': anchor }, text))), more];
 }

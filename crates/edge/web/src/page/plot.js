@@ -21,6 +21,28 @@ function round(value) {
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
 }
 
+/** Spans that people count in, each of which and its half is a plain one: up to two days. */
+const SPANS = [60, 120, 240, 600, 1200, 3600, 7200, 14400, 43200, 86400, 172800];
+
+/** The next span that people count in: seconds, minutes, hours, and days by the powers of ten. */
+function roundSpan(value) {
+  if (value <= 50) return round(value);
+  const known = SPANS.find((one) => one >= value);
+  if (known) return known;
+  // Not 1 or 5 days: the half of it would be shown as another number.
+  const days = value / 86400;
+  const power = 10 ** Math.floor(Math.log10(days));
+  return 86400 * [2, 4, 10, 20].map((step) => step * power).find((step) => step >= days);
+}
+
+/** Where a plot has lines: not where two of them would be called the same. */
+function levels(top, show) {
+  const shown = [0, 0.5, 1].map((part) => [part, show(part * top)]);
+  const names = shown.map(([, name]) => name);
+  return shown.filter(([part, name]) => part !== 0.5
+    || (name !== names[0] && name !== names[2]));
+}
+
 /** The seconds of a step such as `5 min`. */
 function stepSeconds({ step }) {
   const [count, unit] = step.split(' ');
@@ -44,12 +66,14 @@ export function timed(title, range, series, show) {
   const height = 190;
   const bottom = height - 24;
   const most = Math.max(0, ...drawable.flatMap((one) => one.rows.map((row) => value(one, row))));
-  const top = most > 0 ? round(most) : 1;
+  const top = most > 0 ? (show === span ? roundSpan(most) : round(most)) : 1;
   const x = (at) => LEFT + ((at - from) / (to - from)) * (WIDTH - LEFT - 10);
   const y = (at) => bottom - (Math.max(0, at) / top) * (bottom - 12);
-  const grid = [0, 0.5, 1].map((part) => [
+  // Where all is zero, there is one line to name.
+  const named = most > 0 ? levels(top, show) : [[0, show(0)]];
+  const grid = named.map(([part, name]) => [
     s('line', { class: 'axis', x1: LEFT, x2: WIDTH - 10, y1: y(part * top), y2: y(part * top) }),
-    s('text', { x: LEFT - 6, y: y(part * top) + 4, 'text-anchor': 'end' }, show(part * top)),
+    s('text', { x: LEFT - 6, y: y(part * top) + 4, 'text-anchor': 'end' }, name),
   ]);
   const ticks = [[from, 'start'], [(from + to) / 2, 'middle'], [to, 'end']];
   const times = ticks.map(([at, anchor]) =>
@@ -120,11 +144,24 @@ function figures(title, range, series, show) {
       'No figures.'));
 }
 
+/** Lanes of a drawing: a person compares no more. */
+const LANES = 24;
+
+/** The lanes of a drawing, in order of their names, and what says how many are left out. */
+export function lanesOf(all) {
+  const names = [...new Set(all)].sort();
+  const left = names.length - LANES;
+  const more = left > 0 ? h('p', { class: 'faint' },
+    `${left} more are in the table alone.`) : null;
+  return { names: names.slice(0, LANES), more };
+}
+
 /** A lane for each input, with its contacts over time. */
 export function lanes(contacts, now) {
   const known = contacts.filter((contact) => contact.opened);
   if (known.length === 0) return null;
-  const names = [...new Set(known.map((one) => `${one.station} ${one.channel}`))].sort();
+  const lane = (one) => `${one.station} ${one.channel}`;
+  const { names, more } = lanesOf(known.map(lane));
   const end = seconds(now);
   const first = Math.min(...known.map((one) => seconds(one.opened)));
   // Round spans, so that the axis does not move each second.
@@ -140,19 +177,19 @@ export function lanes(contacts, now) {
   ]);
   const boxes = known.map((one) => {
     const [start, stop] = [seconds(one.opened), one.closed ? seconds(one.closed) : end];
-    if (stop < from) return null;
+    if (stop < from || !names.includes(lane(one))) return null;
     const kind = one.state === 'failed' ? 'failed' : one.state === 'open' ? 'open' : 'one';
-    const nth = names.indexOf(`${one.station} ${one.channel}`);
+    const nth = names.indexOf(lane(one));
     return s('a', { href: `#contact/${encodeURIComponent(one.id)}` },
       s('rect', { class: kind, x: x(start), y: nth * 26 + 6, height: 15,
         width: Math.max(4, x(stop) - x(start)) }),
       s('title', {}, `${one.id}, ${one.mission}, ${one.state}`));
   });
   const label = `Contacts of the last ${span(wanted)}; the table below names them`;
-  return s('svg', { class: 'plot', viewBox: `0 0 ${WIDTH} ${height}`, role: 'group',
+  return [s('svg', { class: 'plot', viewBox: `0 0 ${WIDTH} ${height}`, role: 'group',
     'aria-label': label }, rows, boxes,
   s('text', { x: left, y: height - 6 }, `${span(wanted)} ago`),
-  s('text', { x: WIDTH - 10, y: height - 6, 'text-anchor': 'end' }, 'now'));
+  s('text', { x: WIDTH - 10, y: height - 6, 'text-anchor': 'end' }, 'now')), more];
 }
 
 /** Spans of stages on a logarithmic axis: from the median to one in a hundred. */

@@ -1,7 +1,7 @@
 // @ts-check
-// Who looks at the page: logging in and out, and orders.
+// Who looks at the page: logging in and out, and how orders go to the node.
 
-import { h, state, table, time } from './show.js';
+import { h } from './show.js';
 
 /** Who looks, as the node says. */
 export const session = { user: null, token: null, role: null, login: false };
@@ -74,22 +74,6 @@ export function account() {
     : [h('a', { href: '#login' }, 'Log in')]));
 }
 
-/** Who ordered what: a screen for an admin. */
-export const orders = {
-  lists: () => [['audit', {}]],
-  draw: (look, [page]) => h('section', { 'data-key': 'orders' }, h('h2', {}, 'Orders'),
-    table('Newest first; skyhaul audit list shows all', [
-      ['Number', 'number', (row) => row.id],
-      ['At UTC', 'plain', (row) => time(row.at, look.at)],
-      ['Who', 'text', (row) => [row.name || 'not known',
-        h('span', { class: 'why' }, [row.by, row.address].filter(Boolean).join(' at '))]],
-      ['Order', 'text', (row) => row.sentence],
-      ['Outcome', 'text', (row) => (row.outcome
-        ? [state(row.outcome), h('span', { class: 'why' }, row.said || '')]
-        : state('not known', 'warning'))],
-    ], page.rows, 'No orders.')),
-};
-
 function field(label, attributes) {
   return h('label', {}, h('span', {}, label), h('input', { required: true, ...attributes }));
 }
@@ -125,37 +109,3 @@ export function loginForm() {
 
 /** The screen of a login. */
 export const login = { lists: () => [], draw: () => loginForm() };
-
-/** A button that says who works on an alarm. */
-export function acknowledgeButton(alarm) {
-  const open = () => document.body.append(acknowledgeDialog(alarm));
-  const label = `Acknowledge ${alarm.subject}`;
-  return h('button', { type: 'button', 'aria-label': label, onclick: open }, 'Acknowledge');
-}
-
-function acknowledgeDialog(alarm) {
-  const said = h('p', { class: 'said', role: 'alert' });
-  const close = () => dialog.close();
-  const give = async (event) => {
-    event.preventDefault();
-    const note = new FormData(event.target).get('note');
-    const answer = await post(`alarms/${encodeURIComponent(alarm.id)}/ack`, { note });
-    if (answer.description) said.textContent = `${answer.description}.`;
-    else close();
-  };
-  const title = `ack-${Date.now()}`;
-  const dialog = /** @type {HTMLDialogElement} */ (h('dialog', { 'aria-labelledby': title },
-    h('h2', { id: title }, 'Acknowledge'),
-    h('p', {}, alarm.sentence),
-    h('form', { onsubmit: give },
-      h('label', {}, h('span', {}, 'Note for the others'),
-        h('input', { name: 'note', maxlength: 500, size: 40 })),
-      h('p', { class: 'tools' },
-        h('button', { type: 'submit' }, `Acknowledge as ${session.user || session.token}`),
-        h('button', { type: 'button', onclick: close }, 'Cancel'))),
-    said));
-  dialog.addEventListener('close', () => dialog.remove());
-  // It has to be in the page before it is shown.
-  queueMicrotask(() => dialog.showModal());
-  return dialog;
-}

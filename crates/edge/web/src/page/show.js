@@ -189,18 +189,45 @@ export function wide(title, ...content) {
   return made;
 }
 
+/** Rows of a table that are in the page at a time: a thousand would hold up each look. */
+const ROWS = 100;
+/** Where a list of more rows is, by its caption. */
+const turned = new Map();
+/** What tells that somebody has turned to other rows. */
+export const TURNED = 'turned';
+
+/** Of many rows those that are shown, `size` at a time, and what turns to the others. */
+export function turn(caption, rows, size = ROWS) {
+  const last = Math.max(0, Math.floor((rows.length - 1) / size) * size);
+  const from = Math.min(turned.get(caption) || 0, last);
+  const shown = rows.slice(from, from + size);
+  if (last === 0) return { shown, turns: null };
+  const go = (to, text) => {
+    const press = () => {
+      turned.set(caption, to);
+      dispatchEvent(new Event(TURNED));
+    };
+    return h('button', { type: 'button', 'data-key': `turn-${to}-${text}`, onclick: press }, text);
+  };
+  const place = `${count(from + 1)} to ${count(from + shown.length)} of ${count(rows.length)}`;
+  return { shown, turns: h('p', { class: 'tools', 'data-key': `turns-${caption}` },
+    from > 0 ? go(from - size, 'Before') : null, h('span', { class: 'faint' }, place),
+    from < last ? go(from + size, 'After') : null) };
+}
+
 /** A table. A column is `[head, class, cell of a row]`; a row has an `id`. */
 export function table(caption, columns, rows, nothing) {
   if (rows.length === 0) return h('p', { class: 'none' }, nothing);
+  const { shown: some, turns } = turn(caption, rows);
   const head = columns.map(([name, kind]) => h('th', { scope: 'col', class: kind }, name));
   const line = (row) => {
     const cells = columns.map(([, kind, cell]) => h('td', { class: kind }, cell(row)));
     return h('tr', { 'data-key': row.id }, cells);
   };
   const shown = h('table', {}, h('caption', {}, caption), h('thead', {}, h('tr', {}, head)),
-    h('tbody', {}, rows.map(line)));
-  return h('div', { class: 'scroll', role: 'region', 'aria-label': caption, tabindex: '0' },
-    shown);
+    h('tbody', {}, some.map(line)));
+  return [h('div', { class: 'scroll', role: 'region', 'aria-label': caption, tabindex: '0' },
+    shown), turns];
 }
 
 /** Facts as names and values. */

@@ -1,16 +1,11 @@
 //! `skyhaul audit`: who ordered what at a node, and whether that record is whole.
 
-use skyhaul_events::{
-    AuditCheck, AuditEntry, AuditLine, AuditOutcome, AuditReport, NodeEvent, audit_file,
-    audit_file_first,
-};
+use skyhaul_events::{AuditEntry, AuditLine, AuditOutcome, AuditReport};
 use skyhaul_exit::{Exit, Failure};
-use skyhaul_node::audit::AUDIT_FILE;
+use skyhaul_node::audit::{AUDIT_FILE, AuditPart, check, each_part};
 use skyhaul_units::printable;
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The audit log of a node.
@@ -119,86 +114,10 @@ impl AuditPlace {
     }
 }
 
-fn unread(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
-    move |source| {
-        let help = "run the command as the user that runs the node";
-        Failure::io("the audit log cannot be read", &path.display().to_string(), help, source)
-    }
-}
-
-/// A part of the log.
-enum AuditPart<'a> {
-    /// A file that is complete begins, with this first line.
-    File(u64),
-    /// A line.
-    Line(&'a [u8]),
-}
-
-/// Passes each file and each whole line on, the oldest first. A node that never took an order has
-/// none. An end that is not whole is being written.
-fn each_part(
-    state: &Path,
-    mut take: impl FnMut(AuditPart<'_>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut seen = 0;
-    loop {
-        let mut firsts = complete_files(state)?;
-        firsts.retain(|first| *first > seen);
-        let Some(first) = firsts.into_iter().min() else { break };
-        seen = first;
-        take(AuditPart::File(first))?;
-        lines_of(&state.join(audit_file(first)), |line| take(AuditPart::Line(line)))?;
-    }
-    let growing = state.join(AUDIT_FILE);
-    match File::open(&growing) {
-        Err(error) if error.kind() == ErrorKind::NotFound && state.is_dir() => Ok(()),
-        opened => {
-            opened.map_err(unread(&growing))?;
-            lines_of(&growing, |line| take(AuditPart::Line(line)))
-        }
-    }
-}
-
-/// The first lines of the files that are complete.
-fn complete_files(state: &Path) -> Result<Vec<u64>, Failure> {
-    let entries = match std::fs::read_dir(state) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(unread(state))?,
-    };
-    let mut firsts = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(unread(state))?.file_name();
-        firsts.extend(name.to_str().and_then(audit_file_first));
-    }
-    Ok(firsts)
-}
-
-fn lines_of(
-    path: &Path,
-    mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let file = File::open(path).map_err(unread(path))?;
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        // One that is longer is read in pieces, each of which is no line of the log.
-        let mut bounded = (&mut reader).take(AuditLine::LINE_MAX as u64 + 2);
-        if bounded.read_until(b'\n', &mut line).map_err(unread(path))? == 0 {
-            return Ok(());
-        }
-        match line.strip_suffix(b"\n") {
-            Some(whole) => take(whole)?,
-            None if line.len() > AuditLine::LINE_MAX => take(&line)?,
-            None => return Ok(()),
-        }
-    }
-}
-
 impl AuditList {
     fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let mut count = 0_u64;
-        each_part(&self.place.state()?, |part| {
+        each_part(&self.place.state()?, |part| -> Result<(), Failure> {
             let AuditPart::Line(line) = part else { return Ok(()) };
             count += 1;
             match AuditLine::from_line(line) {
@@ -234,17 +153,8 @@ fn write_line(line: &AuditLine, out: &mut dyn Write) -> Result<(), Failure> {
 impl AuditVerify {
     fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let state = self.place.state()?;
-        let mut heads = heads_of_events(&state)?;
-        heads.extend(self.head.iter().map(|head| (head.number, head.hash.clone())));
-        let mut check = AuditCheck::with_heads(heads);
-        each_part(&state, |part| {
-            match part {
-                AuditPart::File(first) => check.file(first),
-                AuditPart::Line(line) => check.line(line),
-            }
-            Ok(())
-        })?;
-        let report = check.finish();
+        let heads = self.head.iter().map(|head| (head.number, head.hash.clone()));
+        let report = check(&state, heads)?;
         if self.json {
             let line = serde_json::to_string(&report).expect("a report has text keys only");
             writeln!(out, "{line}")?;
@@ -281,35 +191,4 @@ fn write_report(report: &AuditReport, out: &mut dyn Write) -> Result<(), Failure
         writeln!(out, "head {last}:{head}")?;
     }
     Ok(())
-}
-
-/// The hashes of lines that the event log has.
-fn heads_of_events(state: &Path) -> Result<BTreeMap<u64, String>, Failure> {
-    let folder = state.join("events");
-    let mut heads = BTreeMap::new();
-    let entries = match std::fs::read_dir(&folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(heads),
-        entries => entries.map_err(unread(&folder))?,
-    };
-    for entry in entries {
-        let path = entry.map_err(unread(&folder))?.path();
-        if path.extension().is_none_or(|extension| extension != "jsonl") {
-            continue;
-        }
-        let text = std::fs::read(&path).map_err(unread(&path))?;
-        for line in text.split(|byte| *byte == b'\n').filter(|line| has_head(line)) {
-            let event = NodeEvent::from_line(line).ok();
-            let head = event.and_then(|event| event.data.get("audit").cloned());
-            let known = head.and_then(|head| {
-                Some((head["number"].as_u64()?, head["hash"].as_str()?.to_owned()))
-            });
-            heads.extend(known);
-        }
-    }
-    Ok(heads)
-}
-
-/// Most events are of something else, and are not parsed.
-fn has_head(line: &[u8]) -> bool {
-    line.windows(8).any(|part| part == b"\"audit\":")
 }

@@ -1,6 +1,7 @@
 //! `skyhaul config`: explains the effect of a configuration file, lists the keys, and writes what a
 //! service needs.
 
+mod diff;
 mod doubts;
 mod explain;
 mod guests;
@@ -9,6 +10,7 @@ mod retention;
 mod systemd;
 mod words;
 
+use diff::DiffCommand;
 use doubts::doubts;
 use guests::{
     write_folders, write_forwards, write_mirrors, write_peer, write_rules, write_streams,
@@ -52,6 +54,8 @@ pub enum Config {
         /// The configuration file.
         file: PathBuf,
     },
+    /// Shows how the configuration of a running node differs from its file.
+    Diff(DiffCommand),
     /// Lists every key of both files with its default and meaning, as Markdown.
     #[command(after_help = "Example:\n  skyhaul config keys")]
     Keys,
@@ -97,6 +101,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
                 }
             }
         }
+        Config::Diff(command) => diff::run(&command, out)?,
         Config::Explain { file } => explain::write(&skyhaul_config::load(&file)?, out)?,
         Config::Keys => write_keys(out)?,
         Config::Systemd { file } => systemd::write(&file, out)?,

@@ -1,7 +1,7 @@
 //! `skyhaul events`: what happened at a running node.
 
 use super::node_socket::NodeArguments;
-use skyhaul_events::{EventFilter, NodeEvent};
+use skyhaul_events::{EventCause, EventFilter, NodeEvent};
 use skyhaul_exit::Failure;
 use skyhaul_node::status::{EventHole, EventPage, ask_events};
 use skyhaul_units::printable;
@@ -12,7 +12,8 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "\
         Events are numbered and kept on the disk: the last 100,000, up to 30 days. What lacks is \
-        named as a hole. docs/reference/events.md lists the kinds.
+        named as a hole. An event that another one explains names it. docs/reference/events.md \
+        lists the kinds.
 
 Example:
   skyhaul events --config centre.toml
@@ -97,7 +98,12 @@ impl EventsCommand {
         if self.json {
             return Ok(out.write_all(&event.to_line())?);
         }
-        let NodeEvent { number, time, kind, severity, sentence, .. } = event;
-        Ok(writeln!(out, "{number} {time} {severity:8} {kind}: {}", printable(sentence, 1_000))?)
+        let NodeEvent { number, time, kind, severity, sentence, cause, .. } = event;
+        let because = cause.as_ref().map_or(String::new(), |cause| {
+            let EventCause { number, kind, subject } = cause;
+            format!(" (because of {number} {kind}, {})", printable(subject, 200))
+        });
+        let sentence = printable(sentence, 1_000);
+        Ok(writeln!(out, "{number} {time} {severity:8} {kind}: {sentence}{because}")?)
     }
 }

@@ -31,8 +31,8 @@ pub enum UserCommand {
     /// Adds a user, and asks for the password.
     #[command(after_help = "\
         Roles: metrics reads /metrics, viewer sees every figure, operator gives orders, admin \
-        sees who ordered what. Where standard input is no terminal, its first line is the \
-        password. A running node reads the file again on SIGHUP.
+        sees who ordered what and changes keys. Where standard input is no terminal, its first \
+        line is the password. A running node reads the file again on SIGHUP.
 
 Example:
   skyhaul web user add kim --role operator --config centre.toml

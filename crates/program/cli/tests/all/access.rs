@@ -6,6 +6,7 @@
     reason = "a test that cannot go on, or skips, says so"
 )]
 
+mod admin;
 mod attackers;
 mod audit;
 mod page;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 mod receiver;
+mod tls;
 
 use crate::support::patience::until;
 use crate::support::process::{Running, printed, run, text};
@@ -89,6 +90,20 @@ fn a_killed_station_is_one_alarm_that_somebody_takes_and_its_return_ends() {
         assert!(kinds(&all).contains(&kind), "{kind}: {all:#?}");
     }
     assert!(kinds(&all).contains(&"product.published"), "{all:#?}");
+    // Each event names the one that explains it, and who is told of it by the command.
+    let of = |kind: &str| all.iter().find(|event| event["kind"] == kind).unwrap();
+    let [gone, raised] = [of("peer.disconnected"), of("alarm.raised")];
+    let cause = serde_json::json!(
+        {"number": gone["number"], "kind": "peer.disconnected", "subject": "node s"}
+    );
+    assert_eq!(raised["cause"], cause, "{all:#?}");
+    for kind in ["alarm.acknowledged", "alarm.cleared"] {
+        assert_eq!(of(kind)["cause"]["number"], raised["number"], "{all:#?}");
+    }
+    assert_eq!(of("node.ready")["cause"], Value::Null);
+    let shown = printed(&["events", "--config", CENTRE, "--since", "0"], site.folder());
+    let because = format!("(because of {} peer.disconnected, node s)", gone["number"]);
+    assert!(shown.contains(&because), "{shown}");
     // A kill takes no event and no number.
     let last = all.last().unwrap()["number"].as_u64().unwrap();
     assert_eq!(all.len() as u64, last, "there is no hole");
@@ -100,6 +115,47 @@ fn a_killed_station_is_one_alarm_that_somebody_takes_and_its_return_ends() {
     );
     assert_eq!(more[0]["number"].as_u64().unwrap(), last + 1);
     assert_eq!(more[0]["kind"], "node.started");
+}
+
+#[test]
+fn an_acknowledgement_stands_after_a_kill_of_the_node_as_long_as_its_alarm_does() {
+    let mut site = Site::new();
+    change_centre(&mut site, "silent_after = \"2 s\"\n", "");
+    site.write(&channel(""));
+    let mut station = site.start_to_stay();
+    site.centre_until(|status| (status["contacts"][0]["state"] == "done").then_some(()));
+    station.kill();
+    alarms(&site, |alarms| !alarms.is_empty());
+    let ack = ["alarms", "ack", "--config", CENTRE, "peer-silent", "node s", "--by", "kim"];
+    printed(&[&ack[..], &["--note", "fibre cut"]].concat(), site.folder());
+    site.kill_centre();
+    site.start_centre();
+    let standing = alarms(&site, |alarms| !alarms.is_empty());
+    assert_eq!(standing[0]["acknowledged"]["note"], "fibre cut", "{standing:#?}");
+    let raised = until(
+        || events(&site, "0").into_iter().rev().find(|event| event["kind"] == "alarm.raised"),
+        String::new,
+    );
+    assert_eq!(raised["data"]["acknowledged"], "kim", "{raised:#}");
+    // It is back, and away again: that is another alarm.
+    let mut station = site.start_to_stay();
+    alarms(&site, <[Value]>::is_empty);
+    station.kill();
+    let standing = alarms(&site, |alarms| !alarms.is_empty());
+    assert_eq!(standing[0]["acknowledged"], Value::Null, "{standing:#?}");
+    // A damaged record costs the notes alone, and is said.
+    printed(&ack, site.folder());
+    site.kill_centre();
+    let record = site.folder().join("state/acknowledged-centre.json");
+    std::fs::write(&record, "x").unwrap();
+    site.start_centre();
+    let standing = alarms(&site, |alarms| alarms.len() == 2);
+    let of = |kind: &str| standing.iter().find(|alarm| alarm["kind"] == kind).unwrap();
+    assert_eq!(of("peer-silent")["acknowledged"], Value::Null, "{standing:#?}");
+    let sentence = of("alarm-record-damaged")["sentence"].to_string();
+    assert!(sentence.contains("acknowledge again what stands"), "{sentence}");
+    printed(&ack, site.folder());
+    alarms(&site, |alarms| alarms.len() == 1);
 }
 
 /// The events behind a number, where the centre answers already.

@@ -10,6 +10,7 @@ mod support;
 
 mod compare;
 mod emulator;
+mod page_many;
 mod paths;
 mod probe_drops;
 mod probe_line;

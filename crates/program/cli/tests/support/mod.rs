@@ -8,6 +8,7 @@ pub mod browser;
 pub mod centres;
 pub mod help;
 pub mod late;
+pub mod many;
 pub mod node;
 pub mod page;
 pub mod patience;

@@ -137,6 +137,81 @@ fn an_acknowledged_alarm_stands_until_its_condition_is_over() {
     assert_eq!(register.standing()[0].acknowledged, None, "it is another one");
 }
 
+fn said(by: &str) -> Acknowledgement {
+    Acknowledgement { by: by.to_owned(), note: String::new(), at: at(0).utc.to_string() }
+}
+
+fn key(kind: AlarmKind, subject: &str) -> AlarmKey {
+    AlarmKey { kind, subject: subject.to_owned() }
+}
+
+/// A register that goes on with these acknowledgements.
+fn recalled(keys: &[AlarmKey]) -> AlarmRegister {
+    let mut register = AlarmRegister::default();
+    register.recall(at(0), keys.iter().map(|key| (key.clone(), said("kim"))));
+    register
+}
+
+#[test]
+fn an_alarm_that_stands_again_after_a_restart_is_still_acknowledged() {
+    let kept = key(FULL, "the inputs");
+    let mut register = recalled(std::slice::from_ref(&kept));
+    assert_eq!(register.acknowledged(), [(kept.clone(), said("kim"))]);
+    register.raise(at(5_000), FULL, "the inputs", "full");
+    register.tick(at(6_000));
+    assert_eq!(register.standing()[0].acknowledged, Some(said("kim")));
+    assert_eq!(told(&mut register), ["raised inputs-paused the inputs"]);
+    assert_eq!((register.ack_changes(), register.acknowledged().len()), (0, 1));
+    register.clear(at(7_000), FULL, &subject("the inputs"));
+    register.tick(at(12_000));
+    assert_eq!((register.ack_changes(), register.acknowledged().len()), (1, 0));
+    register.raise(at(13_000), FULL, "the inputs", "full");
+    register.tick(at(14_000));
+    assert_eq!(register.standing()[0].acknowledged, None, "it is another one");
+}
+
+#[test]
+fn what_was_said_of_an_alarm_that_is_over_is_forgotten() {
+    let mut register = recalled(&[key(FULL, "the inputs"), key(PATH, "path a")]);
+    register.clear(at(1_000), FULL, &subject("the inputs"));
+    assert_eq!(register.acknowledged().len(), 1, "its condition is over");
+    register.tick(at(3_599_999));
+    assert_eq!(register.acknowledged().len(), 1);
+    register.tick(at(3_600_000));
+    assert_eq!((register.acknowledged().len(), register.ack_changes()), (0, 2));
+}
+
+#[test]
+fn a_node_that_may_be_silent_for_long_keeps_its_acknowledgement_until_that_is_decided() {
+    let silent = key(AlarmKind::PeerSilent, "node polar");
+    let mut register = recalled(&[silent.clone(), key(AlarmKind::PeerSilent, "node other")]);
+    register.expect(at(0), "polar", Duration::from_secs(7_200));
+    register.tick(at(4_000_000));
+    assert_eq!(register.acknowledged(), [(silent, said("kim"))]);
+    register.tick(at(7_200_000));
+    assert_eq!(register.standing()[0].acknowledged, Some(said("kim")));
+    let mut register = recalled(&[key(AlarmKind::PeerSilent, "node polar")]);
+    register.expect(at(0), "polar", Duration::from_secs(7_200));
+    register.connected(at(1_000), "polar");
+    assert_eq!(register.acknowledged(), [], "it is back");
+}
+
+#[test]
+fn what_is_to_be_written_is_known_before_it_is_said() {
+    let mut register = AlarmRegister::default();
+    let full = key(FULL, "the inputs");
+    assert_eq!(
+        register.with_acknowledged(&full, &said("kim")),
+        Err(AckError::Unknown(full.clone()))
+    );
+    register.raise(at(0), FULL, "the inputs", "full");
+    register.tick(at(1_000));
+    register.acknowledge(&full, said("ada")).unwrap();
+    let written = register.with_acknowledged(&full, &said("kim")).unwrap();
+    assert_eq!(written, [(full, said("kim"))]);
+    assert_eq!(register.acknowledged()[0].1, said("ada"), "nothing has changed yet");
+}
+
 #[test]
 fn a_thousand_alarms_are_enough_and_the_rest_is_counted() {
     let mut register = AlarmRegister::default();

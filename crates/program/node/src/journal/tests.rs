@@ -87,6 +87,39 @@ fn a_full_disk_holds_nobody_up_and_what_does_not_wait_is_a_hole() {
     assert_eq!(page.holes, [EventHole { from: QUEUE_MAX as u64 + 2, to: after - 1 }]);
 }
 
+#[test]
+fn an_event_names_the_one_that_explains_it_over_a_restart_too() {
+    let disk = SimDisk::new(ByteCount::mib(16));
+    let log = started(&disk);
+    log.sink().tell(EventKind::GapFound, "contact s-1", "3 gaps");
+    drop(log);
+    let log = started(&disk);
+    log.sink().tell(EventKind::GapAsked, "contact s-1", "asked");
+    log.sink().tell(EventKind::GapFilled, "contact s-2", "another contact");
+    until(&log, 3);
+    let page = log.sink().page(0, 10).unwrap();
+    let causes: Vec<Option<u64>> =
+        page.events.iter().map(|event| event.cause.as_ref().map(|cause| cause.number)).collect();
+    assert_eq!(causes, [None, Some(1), None]);
+    let cause = page.events[1].cause.as_ref().unwrap();
+    assert_eq!((cause.kind, &cause.subject[..]), (EventKind::GapFound, "contact s-1"));
+}
+
+#[test]
+fn what_was_not_kept_explains_nothing() {
+    let disk = SimDisk::new(ByteCount::mib(16));
+    let log = started(&disk);
+    disk.set_capacity(ByteCount::ZERO);
+    tell(&log, QUEUE_MAX as u64);
+    log.sink().tell(EventKind::GapFound, "contact s-1", "it finds no room");
+    disk.set_capacity(ByteCount::mib(16));
+    until(&log, QUEUE_MAX as u64);
+    log.sink().tell(EventKind::GapAsked, "contact s-1", "asked");
+    let last = QUEUE_MAX as u64 + 2;
+    until(&log, last);
+    assert_eq!(log.sink().page(last - 1, 1).unwrap().events[0].cause, None);
+}
+
 fn event(number: u64, at: Utc) -> NodeEvent {
     NodeEvent {
         number,
@@ -96,6 +129,7 @@ fn event(number: u64, at: Utc) -> NodeEvent {
         severity: Severity::Info,
         subject: "path a".to_owned(),
         sentence: String::new(),
+        cause: None,
         data: Map::new(),
     }
 }

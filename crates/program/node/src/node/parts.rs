@@ -5,7 +5,8 @@ use crate::alarms::Alarms;
 use crate::audit::AuditLog;
 use crate::blocks::BlockService;
 use crate::centre::{self, CentreShared};
-use crate::fault::Fault;
+use crate::config_desk::ConfigDesk;
+use crate::fault::{Fault, Responsible};
 use crate::history::HistoryDesk;
 use crate::host_users::HostUsers;
 use crate::journal::EventSink;
@@ -16,10 +17,12 @@ use crate::serve::ServeService;
 use crate::station::{self, StationShared};
 use crate::status::{KeyOrder, NodeStatus, SocketAccess, StatusReply, StatusRequest, StatusServer};
 use crate::upgrade::UpgradeDesk;
+use crate::why::{KnowsOutlets, WhyDesk};
 use skyhaul_events::{AlarmKey, AuditMeans, AuditWho};
 use skyhaul_history::HistoryQuery;
 use skyhaul_identity::Fingerprint;
 use skyhaul_units::Duration;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Answers on the status socket.
@@ -45,6 +48,14 @@ pub fn answer(
     })
 }
 
+impl KnowsOutlets for Parts {
+    fn node_of(&self, destination: &str) -> Option<String> {
+        let outlets = self.centre.as_ref()?.deliveries().outlets();
+        let found = outlets.destinations.iter().find(|one| one.name.as_str() == destination)?;
+        found.node().map(|folder| folder.node.to_string())
+    }
+}
+
 /// What the status socket and the page answer from.
 pub struct Parts {
     pub blocks: Option<Arc<BlockService>>,
@@ -54,6 +65,10 @@ pub struct Parts {
     pub events: EventSink,
     pub audit: Arc<AuditLog>,
     pub keys: Arc<NodeKeys>,
+    pub config: Arc<ConfigDesk>,
+    pub why: WhyDesk,
+    /// The state folder.
+    pub state: PathBuf,
     pub passes: Option<Arc<PassWatch>>,
     pub upgrade: Arc<UpgradeDesk>,
     pub history: Option<Arc<HistoryDesk>>,
@@ -123,21 +138,16 @@ impl Parts {
     }
 
     fn acknowledge(&self, alarm: &AlarmKey, by: &str, note: &str) -> Result<String, Fault> {
-        let mut refused = None;
-        let mut any = false;
-        for alarms in self.alarms() {
-            match alarms.acknowledge(alarm, by.to_owned(), note.to_owned()) {
-                Ok(()) => any = true,
-                Err(error) => refused = Some(error),
-            }
-        }
-        match refused.filter(|_| !any) {
-            None => Ok(format!("{} {}: acknowledged by {by}", alarm.kind, alarm.subject)),
-            Some(error) => {
-                let help = "see `skyhaul alarms list`";
-                Err(Fault::configuration(error.to_string(), "the status socket", help))
-            }
-        }
+        let acknowledge =
+            |alarms: &Alarms| alarms.acknowledge(alarm, by.to_owned(), note.to_owned());
+        let outcomes: Vec<Result<(), Fault>> = self.alarms().map(acknowledge).collect();
+        // A part that does not have it says less than one whose disk refuses.
+        let is_known = |outcome: &&Result<(), Fault>| {
+            outcome.as_ref().map_or_else(|fault| fault.who == Responsible::Environment, |()| true)
+        };
+        let said = outcomes.iter().find(is_known).or_else(|| outcomes.first());
+        said.cloned().unwrap_or(Ok(()))?;
+        Ok(format!("{} {}: acknowledged by {by}", alarm.kind, alarm.subject))
     }
 
     fn order_key(&self, order: &KeyOrder) -> Result<String, Fault> {
@@ -172,6 +182,7 @@ impl Parts {
                 StatusReply::Alarms(self.alarms().flat_map(|alarms| alarms.status()).collect())
             }
             StatusRequest::Keys => StatusReply::Keys(Box::new(self.keys.report())),
+            StatusRequest::Config => StatusReply::Config(Box::new(self.config.report())),
             StatusRequest::OrderKey { order } => StatusReply::Answer(self.order_key(&order).into()),
             StatusRequest::AcknowledgeAlarm { alarm, by, note } => {
                 StatusReply::Answer(self.acknowledge(&alarm, &by, &note).into())

@@ -4,6 +4,7 @@ use super::{KeptSymbols, Options, Parts};
 use crate::alarms::Alarms;
 use crate::blocks::{BlockLines, BlockService, PartLine};
 use crate::centre::{Centre, NodeKind};
+use crate::config_desk::ConfigDesk;
 use crate::fault::Fault;
 use crate::guests::ProgramBlocks;
 use crate::history::{HistoryPlace, HistoryService, latency_budget};
@@ -28,6 +29,13 @@ pub fn tell_start(config: &NodeConfig, events: &EventSink) {
     let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
     let sentence = format!("node {name} starts, version {version}, process {pid}");
     events.tell(EventKind::NodeStarted, name, sentence);
+}
+
+/// Knows the configuration in force: that of the file, which was read just now.
+pub fn config_desk(file: &Path, clock: Clock) -> Arc<ConfigDesk> {
+    // A file that went meanwhile has other keys than those in force: all of them are named.
+    let text = skyhaul_config::read_text(file).unwrap_or_default();
+    Arc::new(ConfigDesk::new(file.to_owned(), &text, clock.utc()))
 }
 
 /// Makes the state folder, and takes it for this process.
@@ -55,9 +63,10 @@ impl Watches {
     pub fn start(
         config: &NodeConfig,
         tellers: Vec<PreparedNotice>,
-        alarms: &Arc<Alarms>,
+        alarms: Option<&Arc<Alarms>>,
         events: &EventSink,
     ) -> Result<Self, Fault> {
+        let Some(alarms) = alarms else { return Ok(Self::default()) };
         let place = NoticePlace { events: events.clone(), alarms: alarms.clone() };
         let tellers = Some(Notices::start(tellers, &place)?);
         let passes = PassWatch::start(&config.plans, alarms.clone())?;

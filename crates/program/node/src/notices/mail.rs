@@ -95,6 +95,7 @@ mod tests {
             severity,
             subject: "x".to_owned(),
             sentence: sentence.to_owned(),
+            cause: None,
             data: serde_json::Map::new(),
         };
         let events =

@@ -6,7 +6,7 @@ use skyhaul_config::WebhookEntry;
 use skyhaul_dispatch::FailureKind;
 use skyhaul_events::{CLOUD_EVENTS, NodeEvent, cloud_event};
 use skyhaul_net::Clock;
-use skyhaul_remote::{HttpPost, PostDocument, RemoteAccess};
+use skyhaul_remote::{GoOn, HttpPost, PostDocument, RemoteAccess};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -46,15 +46,18 @@ impl Notice for WebhookNotice {
         self.name.clone()
     }
 
-    fn tell(&mut self, events: &[NodeEvent], attempt: u32, _stop: &NoticeStop) -> NoticeOutcome {
+    fn tell(&mut self, events: &[NodeEvent], attempt: u32, stop: &NoticeStop) -> NoticeOutcome {
         let Some(event) = events.first() else { return NoticeOutcome::Done(0) };
         let document = PostDocument {
             media: CLOUD_EVENTS,
             body: cloud_event(event).to_string().into_bytes(),
             sent_s: self.clock.utc().as_micros() / 1_000_000,
         };
-        match self.post.send(&document) {
-            Ok(()) => NoticeOutcome::Done(1),
+        let go_on = || if stop.is_requested() { GoOn::Stop } else { GoOn::Continue };
+        match self.post.send(&document, &go_on) {
+            Ok(GoOn::Continue) => NoticeOutcome::Done(1),
+            // The node ends: it is sent after the next start.
+            Ok(GoOn::Stop) => NoticeOutcome::NotYet,
             Err(failure) if failure.kind == FailureKind::Refused && attempt >= REFUSED_MAX => {
                 let number = event.number;
                 NoticeOutcome::LeftOut(format!("{}; event {number} is left out", failure.sentence))

@@ -2,9 +2,9 @@
 
 use super::{
     ArchiveEviction, ArchivePage, ArchiveRequest, BackfillAction, BackfillPage, BackfillRequest,
-    CataloguePage, DeliveryAction, DeliveryFilter, DeliveryPage, DeliveryReport, DestinationTrial,
-    GapFilter, GapReport, GapsAsked, KeyReport, NodeStatus, OutletStatus, ReprocessReport,
-    ReprocessRequest,
+    CataloguePage, ConfigReport, DeliveryAction, DeliveryFilter, DeliveryPage, DeliveryReport,
+    DestinationTrial, GapFilter, GapReport, GapsAsked, KeyReport, NodeStatus, OutletStatus,
+    ReprocessReport, ReprocessRequest,
 };
 use crate::fault::{Fault, Responsible};
 use crate::journal::EventPage;
@@ -99,6 +99,8 @@ pub enum StatusRequest {
     },
     /// The keys of the node, and of others.
     Keys,
+    /// How the configuration in force differs from its file.
+    Config,
     /// Change the key of the node, or what is known of another one.
     OrderKey {
         /// What to do.
@@ -142,6 +144,7 @@ impl StatusRequest {
             | Self::Items { .. }
             | Self::Events { .. }
             | Self::Keys
+            | Self::Config
             | Self::History { .. }
             | Self::Alarms => false,
             Self::AskGaps(_)
@@ -364,6 +367,8 @@ pub enum StatusReply {
     Events(Box<EventPage>),
     /// To [`StatusRequest::Keys`].
     Keys(Box<KeyReport>),
+    /// To [`StatusRequest::Config`].
+    Config(Box<ConfigReport>),
     /// To [`StatusRequest::History`], without a query.
     HistoryList(HistoryList),
     /// To [`StatusRequest::History`].

@@ -2,10 +2,10 @@
 //! line of JSON back.
 
 use super::{
-    ArchiveRequest, BackfillPage, BackfillRequest, CataloguePage, DeliveryFilter, DeliveryPage,
-    DeliveryReport, DestinationTrial, GapFilter, GapReport, GapsAsked, KeyReport, NodeStatus,
-    OrderResult, OutletStatus, ReprocessReport, ReprocessRequest, SocketAccess, StatusReply,
-    StatusRequest,
+    ArchiveRequest, BackfillPage, BackfillRequest, CataloguePage, ConfigReport, DeliveryFilter,
+    DeliveryPage, DeliveryReport, DestinationTrial, GapFilter, GapReport, GapsAsked, KeyReport,
+    NodeStatus, OrderResult, OutletStatus, ReprocessReport, ReprocessRequest, SocketAccess,
+    StatusReply, StatusRequest,
 };
 use crate::fault::Fault;
 use crate::journal::EventPage;
@@ -315,6 +315,15 @@ pub fn ask_alarms(path: &Path) -> Result<Vec<AlarmStatus>, Fault> {
 /// No node answers there, or not in this version's form.
 pub fn ask_keys(path: &Path) -> Result<KeyReport, Fault> {
     let text = exchange(path, &StatusRequest::Keys, PATIENCE)?;
+    read(path, &text)
+}
+
+/// Asks a node how its configuration differs from its file.
+///
+/// # Errors
+/// No node answers there, or not in this version's form.
+pub fn ask_config(path: &Path) -> Result<ConfigReport, Fault> {
+    let text = exchange(path, &StatusRequest::Config, PATIENCE)?;
     read(path, &text)
 }
 

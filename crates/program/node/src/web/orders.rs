@@ -3,10 +3,11 @@
 use super::events;
 use super::words::{segment, word};
 use crate::alarms::Alarms;
+use crate::audit::check;
 use crate::journal::EventNote;
 use crate::looks::Looks;
 use crate::node::Parts;
-use crate::status::{DeliveryAction, OrderResult, StatusReply, StatusRequest};
+use crate::status::{DeliveryAction, KeyOrder, OrderResult, StatusReply, StatusRequest};
 use serde_json::{Value, json};
 use skyhaul_events::{
     AlarmKey, AlarmKind, AuditEntry, AuditLine, AuditMeans, AuditOutcome, AuditWho, EventKind,
@@ -15,8 +16,8 @@ use skyhaul_history::{HistoryQuery, HistoryRefusal};
 use skyhaul_serve::ServeAnswer;
 use skyhaul_store::Disk;
 use skyhaul_units::{ByteCount, Utc};
-use skyhaul_web::EventsAsked;
 use skyhaul_web::access::{WebDeliveryOrder, WebOrder, WebOwner};
+use skyhaul_web::{EventsAsked, WebQuestion};
 use skyhaul_web_io::{AccessNews, EventsFound, OrderGiver, WebDesk};
 use std::collections::BTreeMap;
 use std::io;
@@ -44,6 +45,7 @@ impl WebOrders {
     /// Looks at the node again after an order.
     pub fn look_again(&self, looks: &Arc<Looks>) {
         let _ = self.looks.set(Arc::downgrade(looks));
+        self.parts.why.look_by(looks);
     }
 
     /// When tokens were used before the node started. A file that is damaged says nothing.
@@ -70,6 +72,17 @@ impl WebOrders {
         self.disk.rename(new, USES_FILE)
     }
 
+    /// The newest orders with their outcomes.
+    fn orders(&self) -> ServeAnswer {
+        match self.parts.audit.newest() {
+            Ok(lines) => ServeAnswer::json(200, &json!({"rows": order_rows(&lines)})),
+            Err(error) => {
+                let what = format!("the audit log cannot be read ({error}); check the disk");
+                ServeAnswer::problem(503, &what)
+            }
+        }
+    }
+
     /// The request of an order; a refusal where there is no such alarm.
     fn request(&self, order: WebOrder, giver: &OrderGiver) -> Result<StatusRequest, ServeAnswer> {
         match order {
@@ -92,6 +105,10 @@ impl WebOrders {
                     WebDeliveryOrder::Again => DeliveryAction::Again,
                 };
                 Ok(StatusRequest::OrderDelivery { id, action })
+            }
+            WebOrder::RotateKey => Ok(StatusRequest::OrderKey { order: KeyOrder::Rotate }),
+            WebOrder::RevokeKey { key, reason } => {
+                Ok(StatusRequest::OrderKey { order: KeyOrder::Revoke { key, reason } })
             }
         }
     }
@@ -120,15 +137,19 @@ impl WebDesk for WebOrders {
         answer(reply)
     }
 
-    fn orders(&self) -> ServeAnswer {
-        match self.parts.audit.newest() {
-            Ok(lines) => ServeAnswer::json(200, &json!({"rows": order_rows(&lines)}))
-                .header("cache-control", "no-store"),
-            Err(error) => {
-                let what = format!("the audit log cannot be read ({error}); check the disk");
-                ServeAnswer::problem(503, &what)
-            }
-        }
+    fn ask(&self, question: &WebQuestion) -> ServeAnswer {
+        let plain = |value: Result<Value, _>| ServeAnswer::json(200, &value.unwrap_or_default());
+        let answer = match question {
+            WebQuestion::Orders => self.orders(),
+            WebQuestion::AuditCheck => match check(&self.parts.state, None) {
+                Ok(report) => plain(serde_json::to_value(report)),
+                Err(unread) => ServeAnswer::problem(503, &unread.to_string()),
+            },
+            WebQuestion::Keys => plain(serde_json::to_value(self.parts.keys.report())),
+            WebQuestion::Config => plain(serde_json::to_value(self.parts.config.report())),
+            WebQuestion::Why(asked) => self.parts.why.answer(asked, &*self.parts),
+        };
+        answer.header("cache-control", "no-store")
     }
 
     fn history(&self, query: Option<HistoryQuery>) -> ServeAnswer {

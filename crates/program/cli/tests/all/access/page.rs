@@ -7,14 +7,23 @@ use crate::support::process::printed;
 use serde_json::Value;
 
 /// Types into the field of a form, as a person does.
-fn fill(browser: &mut Browser, name: &str, text: &str) {
+pub fn fill(browser: &mut Browser, name: &str, text: &str) {
     let focus = format!("document.querySelector('input[name={name}]').focus()");
     browser.value(&focus);
     browser.order("Input.insertText", serde_json::json!({"text": text}));
 }
 
-fn click(browser: &mut Browser, selector: &str) {
+pub fn click(browser: &mut Browser, selector: &str) {
     browser.value(&format!("document.querySelector('{selector}').click()"));
+}
+
+/// Logs in by the form that is shown, as a user of the file.
+pub fn log_in(browser: &mut Browser, name: &str) {
+    browser.until("document.querySelector('input[name=password]') !== null");
+    fill(browser, "name", name);
+    fill(browser, "password", "password");
+    click(browser, "form button[type=submit]");
+    browser.until(&format!("document.body.innerText.includes('{name} (')"));
 }
 
 #[test]
@@ -30,8 +39,8 @@ fn an_operator_logs_in_by_the_page_acknowledges_an_alarm_and_logs_out() {
     click(&mut browser, "form button[type=submit]");
     browser.until("document.body.innerText.includes('the name or the password is wrong')");
     browser.value("document.querySelector('input[name=password]').value = ''");
-    fill(&mut browser, "password", "password");
-    click(&mut browser, "form button[type=submit]");
+    browser.value("document.querySelector('input[name=name]').value = ''");
+    log_in(&mut browser, "kim");
     browser.until("document.body.innerText.includes('kim (operator)')");
     browser.value("location.hash = '#alarms'");
     let row = "tr[data-key=\\\"peer-silent.node s\\\"] button";

@@ -213,9 +213,10 @@ impl OutletWorker {
         let has_failed = step.is_some_and(|(row, _)| row.delivery.state == DeliveryState::Failed);
         if has_failed || !failure.kind.is_of_destination() {
             let subject = product_for(self.outlet.name());
-            self.outlet.shared.alarms.raise(AlarmKind::DeliveryLost, subject, &failure.sentence);
             let sentence = format!("delivery {id}: {}", failure.sentence);
+            // Before the alarm, which it explains.
             tell(&self.outlet, EventKind::DeliveryFailed, id, sentence);
+            self.outlet.shared.alarms.raise(AlarmKind::DeliveryLost, subject, &failure.sentence);
         }
         Ok(Some(failure))
     }

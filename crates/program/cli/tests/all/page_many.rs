@@ -1,0 +1,67 @@
+//! The page of a node with 1,000 stations and 20,000 contacts: what is in the browser has a bound,
+//! and all of it can be reached. How fast that is, is measured elsewhere.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
+
+use crate::support::browser::Browser;
+use crate::support::many::ManyPage;
+
+/// Presses the button with this text.
+fn press(browser: &mut Browser, text: &str) {
+    let find = format!("find((one) => one.innerText === '{text}')");
+    browser.until(&format!("[...document.querySelectorAll('button')].{find} !== undefined"));
+    browser.value(&format!("[...document.querySelectorAll('button')].{find}.click()"));
+}
+
+fn has(text: &str) -> String {
+    format!("document.body.innerText.includes('{text}')")
+}
+
+#[test]
+fn a_screen_has_a_bounded_number_of_elements_and_leads_to_all_rows() {
+    let page = ManyPage::start();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut browser) = Browser::start(folder.path()) else { return };
+    browser.open(&page.address);
+    for (screen, text) in [
+        ("now", "station-0"),
+        ("contacts", "station-99-99"),
+        ("passes", "pass 0"),
+        ("queues", "station-99"),
+        ("lines", "path-0"),
+        ("products", "P15700000099"),
+        ("deliveries", "P15700000099"),
+        ("gaps", "station-99-99"),
+        ("alarms", "node station-99"),
+        ("events", "path.down"),
+    ] {
+        browser.value(&format!("location.hash = '#{screen}'"));
+        browser.until(&has(text));
+        let rows = "Math.max(...[...document.querySelectorAll('tbody')].map((one) => \
+                    one.children.length)) <= 100";
+        browser.until(rows);
+        let elements = browser.value("document.querySelectorAll('*').length");
+        assert!(elements.as_u64().unwrap() < 8_000, "{screen}: {elements} elements");
+    }
+    // Lists of the node go on by its pages, others by the buttons below their table.
+    browser.value("location.hash = '#contacts'");
+    browser.until(&has("station-0-0"));
+    press(&mut browser, "Older");
+    browser.until(&has("station-100-100"));
+    press(&mut browser, "Older");
+    browser.until(&has("station-200-200"));
+    press(&mut browser, "Newest");
+    browser.until(&has("station-0-0"));
+    browser.value("location.hash = '#alarms'");
+    browser.until(&has("1 to 100 of 1,000"));
+    press(&mut browser, "After");
+    browser.until(&has("101 to 200 of 1,000"));
+    browser.until(&has("node station-199"));
+    press(&mut browser, "Before");
+    browser.until(&has("1 to 100 of 1,000"));
+    browser.value("location.hash = '#lines'");
+    press(&mut browser, "More paths");
+    browser.until(&has("path-200"));
+    press(&mut browser, "First paths");
+    browser.until(&has("path-0"));
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+}

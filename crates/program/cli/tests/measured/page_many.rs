@@ -1,0 +1,80 @@
+//! How soon the page of a node with 1,000 stations and 20,000 contacts answers a person, and how
+//! long its frames are, in Chromium.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that measures says what")]
+
+use crate::support::browser::Browser;
+use crate::support::many::ManyPage;
+use serde_json::{Value, json};
+
+/// Whoever chooses a screen sees it so soon, in milliseconds.
+const SOON: f64 = 1_000.0;
+/// No frame takes longer, in milliseconds.
+const FRAME: f64 = 100.0;
+
+/// The value of a promise of the page.
+fn awaited(browser: &mut Browser, expression: &str) -> Value {
+    let order = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
+    browser.order("Runtime.evaluate", order)["result"]["value"].clone()
+}
+
+/// Milliseconds from an action until the page has a text.
+fn until_shown(browser: &mut Browser, action: &str, text: &str) -> f64 {
+    let script = format!(
+        "new Promise((done) => {{ const begun = performance.now(); {action}; const look = () => \
+         (document.getElementById('screen').innerText.includes('{text}') ? \
+         done(performance.now() - begun) : requestAnimationFrame(look)); look(); }})"
+    );
+    awaited(browser, &script).as_f64().unwrap()
+}
+
+#[test]
+fn every_screen_of_a_thousand_stations_is_there_within_a_second_without_a_long_frame() {
+    let page = ManyPage::start();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut browser) = Browser::start(folder.path()) else { return };
+    browser.open(&page.address);
+    browser.until("document.body.innerText.includes('station-0')");
+    // The first look, and what the browser compiles, are over.
+    awaited(&mut browser, "new Promise((done) => setTimeout(done, 3000))");
+    let watch = "window.long = []; new PerformanceObserver((list) => list.getEntries().forEach(\
+                 (one) => window.long.push(Math.round(one.duration)))).observe({ type: \
+                 'long-animation-frame' })";
+    browser.value(watch);
+    let mut slowest = (0.0, "");
+    for (screen, text) in [
+        ("contacts", "station-99-99"),
+        ("passes", "pass 0"),
+        ("queues", "station-99"),
+        ("lines", "path-0"),
+        ("products", "P15700000099"),
+        ("deliveries", "P15700000099"),
+        ("gaps", "station-99-99"),
+        ("alarms", "node station-99"),
+        ("events", "path.down"),
+        ("now", "station-99"),
+    ] {
+        let action = format!("location.hash = '#{screen}'");
+        let took = until_shown(&mut browser, &action, text);
+        // Looks come meanwhile, and lists are asked for again.
+        awaited(&mut browser, "new Promise((done) => setTimeout(done, 2500))");
+        if took > slowest.0 {
+            slowest = (took, screen);
+        }
+    }
+    browser.value("location.hash = '#contacts'");
+    browser.until("document.body.innerText.includes('station-0-0')");
+    let older = "[...document.querySelectorAll('button')].find((one) => one.innerText === \
+                 'Older').click()";
+    let turned = until_shown(&mut browser, older, "station-100-100");
+    let long: Vec<f64> = serde_json::from_value(browser.value("window.long")).unwrap();
+    let longest = long.iter().copied().fold(0.0, f64::max);
+    eprintln!(
+        "slowest screen: {} in {:.0} ms; the next contacts in {turned:.0} ms; longest frame \
+         {longest:.0} ms, {} of more than 50 ms",
+        slowest.1,
+        slowest.0,
+        long.len()
+    );
+    assert!(slowest.0 < SOON && turned < SOON, "{slowest:?}, {turned}");
+    assert!(longest <= FRAME, "{long:?}");
+}
