@@ -158,7 +158,7 @@ pub fn wrong(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn summaries_are_what_a_look_at_all_gives_after_any_history(
         deeds in proptest::collection::vec(deed(), 1..80),

@@ -42,17 +42,28 @@ fn moto() -> Option<Server> {
     Some(server)
 }
 
+/// The SHA-256 of nothing.
+const NO_BODY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
 /// `curl` that signs its requests.
 fn signed(secret: &str) -> Command {
     let mut curl = Command::new("curl");
     curl.args(["-sf", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", &format!("SKY:{secret}")]);
+    // Stores want the digest of the body, of which there is none.
+    curl.args(["-H", &format!("x-amz-content-sha256: {NO_BODY}")]);
     curl
 }
 
 /// An object.
 fn seen(port: u16, name: &str, secret: &str) -> Option<Vec<u8>> {
-    let encoded: String = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    let url = format!("http://127.0.0.1:{port}/bucket/in/sky/{}", encoded.replace("%2f", "/"));
+    // As a signature has it: nothing is encoded that need not be.
+    let encoded = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    let encoded: String = name.bytes().map(encoded).collect();
+    let url = format!("http://127.0.0.1:{port}/bucket/in/sky/{encoded}");
     let output = signed(secret).arg(&url).output().unwrap();
     output.status.success().then_some(output.stdout)
 }
