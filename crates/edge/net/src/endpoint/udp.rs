@@ -189,6 +189,30 @@ mod tests {
         UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), socket)
     }
 
+    #[test]
+    fn a_call_after_the_farewell_is_kept_and_answered_by_who_goes_on_with_the_socket() {
+        let clock = Clock::start();
+        let (mut near, mut far) = (endpoint(1, &clock), endpoint(2, &clock));
+        let to = far.socket.local_addr().unwrap();
+        let key = Identity::from_seed(&[2; 32]).unwrap().fingerprint();
+        far.close_to_go_on(clock.now());
+        near.quic.connect(clock.now(), to, key).unwrap();
+        near.transmit(clock.now());
+        let patience = clock.now() + Duration::from_secs(60);
+        while far.calls.is_empty() {
+            assert!(clock.now() < patience, "no call came");
+            far.receive(&clock).unwrap();
+        }
+        assert!(far.transmit(clock.now()) == Left::Nothing, "it is not answered here");
+        let LeftSocket::Udp(socket, calls) = far.leave().unwrap() else { panic!("no UDP socket") };
+        assert!(calls.iter().all(|call| call.remote == near.socket.local_addr().unwrap()));
+        drop(far);
+        let new = endpoint(2, &clock).quic;
+        let mut new = UdpEndpoint::new(new, Socket::given(socket).unwrap()).with_calls(calls);
+        new.receive(&clock).unwrap();
+        assert!(new.transmit(clock.now()) != Left::Nothing, "it is answered there");
+    }
+
     /// Every endpoint does so: files and streams once cost a system call for each datagram.
     #[test]
     fn datagrams_that_are_ready_go_out_in_one_system_call() {
