@@ -18,11 +18,11 @@ export const admin = {
     verdict(judgement(look, keys, users, config)),
     h('div', { class: 'cards' },
       wide('Keys', keyTable(look, keys, again)),
+      wide('Tokens', tokenTable(look, users.tokens)),
       card('Users', userTable(users.users)),
-      card('Tokens', tokenTable(look, users.tokens)),
+      card('Version', version(look)),
       wide('Configuration', configuration(look, config)),
-      wide('Audit log', auditCheck(look, again), orderTable(look, audit.rows)),
-      card('Version', version(look))),
+      wide('Audit log', auditCheck(again), orderTable(look, audit.rows))),
   ],
 };
 
@@ -127,7 +127,7 @@ function revoke(row, again) {
 
 function userTable(users) {
   const columns = [
-    ['Name', 'text', (row) => row.name],
+    ['Name', 'plain', (row) => row.name],
     ['Role', 'plain', (row) => row.role],
     ['Here now', 'plain', (row) => (row.sessions > 0
       ? state(number(row.sessions, 'session', 'sessions'), 'ok') : '')],
@@ -139,7 +139,7 @@ function userTable(users) {
 
 function tokenTable(look, tokens) {
   const columns = [
-    ['Name', 'text', (row) => row.name],
+    ['Name', 'plain', (row) => row.name],
     ['Role', 'plain', (row) => row.role],
     ['Last used UTC', 'plain', (row) => (row.last_used ? time(row.last_used, look.at) : 'never')],
     ['Expires UTC', 'plain', (row) => (isOver(row, look.at) ? state('expired', 'warning')
@@ -184,7 +184,7 @@ async function check(again) {
   again();
 }
 
-function auditCheck(look, again) {
+function auditCheck(again) {
   return [
     h('p', { role: 'status' }, chain()),
     h('p', { class: 'tools' }, h('button', { type: 'button', disabled: checked.isAsking,

@@ -69,7 +69,10 @@ function clear(row) {
 }
 
 /** What is asked for by the fields above the tables. */
-const wanted = { products: {}, deliveries: {}, gaps: {} };
+const wanted = { products: {}, deliveries: {}, gaps: {}, alarms: {} };
+
+/** What is called the first page of a list, and the next: most begin with the newest row. */
+const PAGES = { alarms: ['Worst', 'More'] };
 
 function tools(list, names, again) {
   const field = (name) => {
@@ -85,14 +88,15 @@ function tools(list, names, again) {
 }
 
 function pages(list, page, again) {
+  const [first, next] = PAGES[list] || ['Newest', 'Older'];
   const go = (after) => () => {
     wanted[list].after = after;
     again();
   };
   return h('p', { class: 'tools' },
-    wanted[list].after ? h('button', { 'data-key': 'newest', onclick: go('') }, 'Newest') : null,
+    wanted[list].after ? h('button', { 'data-key': 'newest', onclick: go('') }, first) : null,
     page.next
-      ? h('button', { 'data-key': `older-${page.next}`, onclick: go(page.next) }, 'Older') : null);
+      ? h('button', { 'data-key': `older-${page.next}`, onclick: go(page.next) }, next) : null);
 }
 
 export const products = {
@@ -167,10 +171,10 @@ function counts(of) {
 }
 
 export const alarms = {
-  lists: () => [['alarms', { limit: '1000' }]],
-  draw: (look, [page]) => [
+  lists: () => [['alarms', { limit: '100', ...wanted.alarms }]],
+  draw: (look, [page], _, again) => [
     verdict(look.verdict),
-    card('Alarms', alarmTable(look, page.rows, 'No alarm stands.'),
+    card('Alarms', alarmTable(look, page.rows, 'No alarm stands.'), pages('alarms', page, again),
       mayOrder() ? null : h('p', { class: 'faint' },
         session.login ? 'Operators who log in acknowledge alarms here; others with '
           : 'Say who works on one with ',

@@ -69,8 +69,7 @@ function route() {
 
 function menu() {
   const current = shown.screen.of || shown.screen.name;
-  const count = (name) => (name === 'alarms' && live.look
-    ? live.look.alarms.filter((alarm) => !alarm.caused_by).length : 0);
+  const count = (name) => (name === 'alarms' && live.look ? live.look.alarm_count : 0);
   const mine = SCREENS.filter(({ role }) => !role || role === session.role);
   const items = mine.map(({ name, title }) => h('li', {},
     h('a', { href: `#${name}`, 'aria-current': name === current ? 'page' : null },

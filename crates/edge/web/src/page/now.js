@@ -28,6 +28,8 @@ export function now(look) {
 }
 
 const TEN = RANGES[0];
+/** Alarms of this screen: what is under way is to be seen below them. */
+const ALARMS = 8;
 
 /** The rates of a node in the last ten minutes. */
 function rates(look) {
@@ -49,7 +51,10 @@ function ratesBy(look, rows) {
 }
 
 function alarms(look) {
-  return wide('Alarms', alarmTable(look, look.alarms, ''));
+  const worst = look.alarms.slice(0, ALARMS);
+  const more = look.alarms.length > ALARMS
+    ? h('p', {}, h('a', { href: '#alarms' }, `All ${count(look.alarm_count)} alarms`)) : null;
+  return wide('Alarms', alarmTable(look, worst, ''), more);
 }
 
 const GRAVE = { info: 'idle', minor: 'warning', major: 'alarm', critical: 'alarm' };

@@ -52,10 +52,16 @@ fn a_screen_has_a_bounded_number_of_elements_and_leads_to_all_rows() {
     press(&mut browser, "Newest");
     browser.until(&has("station-0-0"));
     browser.value("location.hash = '#alarms'");
+    browser.until(&has("Alarms (1000)"));
+    press(&mut browser, "More");
+    browser.until(&has("node station-199"));
+    press(&mut browser, "Worst");
+    browser.until(&has("node station-0"));
+    browser.value("location.hash = '#queues'");
     browser.until(&has("1 to 100 of 1,000"));
     press(&mut browser, "After");
     browser.until(&has("101 to 200 of 1,000"));
-    browser.until(&has("node station-199"));
+    browser.until(&has("station-199"));
     press(&mut browser, "Before");
     browser.until(&has("1 to 100 of 1,000"));
     browser.value("location.hash = '#lines'");
@@ -64,4 +70,39 @@ fn a_screen_has_a_bounded_number_of_elements_and_leads_to_all_rows() {
     press(&mut browser, "First paths");
     browser.until(&has("path-0"));
     assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+}
+
+/// What the lines of a plot are called that has one value, by the page's own modules.
+const NAMED: &str = r"(async () => {
+    const { timed } = await import('/plot.js');
+    const { rate, span } = await import('/show.js');
+    const at = new Date().toISOString();
+    const range = { name: '48 h', seconds: 172800, step: '1 min' };
+    const names = (mean, show) => {
+        const [, plot] = timed('x', range, [{ name: 'a', rows: [{ at, mean }] }], show);
+        // The last three are times.
+        return [...plot.querySelectorAll('text')].slice(0, -3).map((one) => one.textContent);
+    };
+    return [names(0, rate), names(1, rate), names(3e6, rate), names(7 * 3600, span),
+        names(721 * 86400, span)];
+})()";
+
+#[test]
+fn the_lines_of_a_plot_have_names_that_differ_and_that_people_count_in() {
+    let page = ManyPage::start();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut browser) = Browser::start(folder.path()) else { return };
+    browser.open(&page.address);
+    let order = serde_json::json!({
+        "expression": NAMED, "awaitPromise": true, "returnByValue": true
+    });
+    let found = browser.order("Runtime.evaluate", order)["result"]["value"].clone();
+    let expected = serde_json::json!([
+        ["0 bit/s"],
+        ["0 bit/s", "1 bit/s"],
+        ["0 bit/s", "2.50 Mbit/s", "5.00 Mbit/s"],
+        ["0 s", "6.0 h", "12.0 h"],
+        ["0 s", "500 d", "1000 d"],
+    ]);
+    assert_eq!(found, expected);
 }

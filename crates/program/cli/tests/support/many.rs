@@ -81,7 +81,7 @@ impl ManyLook {
             json!({"id": station(nth), "name": station(nth), "bytes_delivered": number * 1_000_000,
                    "blocks_delivered": number, "paths": 4})
         });
-        let alarms: Vec<Value> = (0..STATIONS).map(|nth| alarm(nth, &at)).collect();
+        let alarms: Vec<Value> = (0..200).map(|nth| alarm(nth, &at)).collect();
         let summary = json!({
             "number": number,
             "at": at,
@@ -89,6 +89,7 @@ impl ManyLook {
                      "uptime_s": number, "rss_bytes": 1_000_000},
             "verdict": {"level": "alarm", "text": "station-0 is silent (and 999 more)"},
             "alarms": alarms,
+            "alarm_count": STATIONS,
             "channels": [],
             "destinations": [],
             "stations": stations.collect::<Vec<_>>(),
@@ -190,6 +191,7 @@ impl WebSource for ManyLook {
         for nth in 0..count {
             let id = match list {
                 WebList::Contacts => format!("{}-{nth}", station(nth)),
+                WebList::Alarms => format!("peer-silent.node {}", station(nth)),
                 _ => format!("r-{nth}"),
             };
             let flow = visit(&id, &|| row(list, nth, self.number, &at));

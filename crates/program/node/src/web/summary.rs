@@ -43,7 +43,9 @@ pub(super) fn of(look: &NodeLook) -> Value {
             "rss_bytes": process.map(|process| process.rss_bytes),
         },
         "verdict": verdict(status, &alarms, &contacts),
-        "alarms": alarms.iter().map(|one| alarm(one)).collect::<Vec<_>>(),
+        // The worst come first; the list of alarms has all.
+        "alarms": alarms.iter().take(SHOWN_MAX).map(|one| alarm(one)).collect::<Vec<_>>(),
+        "alarm_count": status.unexplained_alarms(),
         "channels": channels.collect::<Vec<_>>(),
         "destinations": destinations.collect::<Vec<_>>(),
         "stations": peers.collect::<Vec<_>>(),

@@ -10,11 +10,12 @@ use std::io::{self, Write};
 #[derive(clap::Args)]
 #[command(after_help = "\
         A node reads its file at the start and on SIGHUP. The keys that differ are named with the \
-        value in force and that of the file; secrets are not shown.
+        value in force and that of the file; secrets are not shown. Where the file has an error, \
+        name the node by its socket.
 
 Example:
   skyhaul config diff --config /etc/skyhaul/node.toml
-  skyhaul config diff --config /etc/skyhaul/node.toml --json")]
+  skyhaul config diff --socket /var/lib/skyhaul/node/status.sock --json")]
 pub struct DiffCommand {
     #[command(flatten)]
     node: NodeArguments,

@@ -139,8 +139,11 @@ fn keys_of_the_file_that_are_not_in_force_are_named_by_page_and_command() {
     let report = json(&shown, "/api/v1/config", &ada);
     let error = report["error"].as_str().unwrap();
     assert!(error.contains("colour"), "{error}");
+    // A file that says nothing of the node any more does not name its socket either.
     fs::write(&file, "[[[").unwrap();
-    assert!(text(&diff().stdout).contains("the node would refuse the file as it is now"));
+    let named = run(&["config", "diff", "--socket", "state/status.sock"], shown.folder());
+    let said = text(&named.stdout);
+    assert!(said.contains("the node would refuse the file as it is now"), "{said}");
 }
 
 #[test]
