@@ -34,8 +34,10 @@ function judgement(look, keys, users, config) {
     return say('alarm', `The key of this node cannot change: ${keys.next.stuck}.`);
   }
   if (config.differences.length > 0) {
-    return say('warning', `${number(config.differences.length + config.left_out, 'key differs',
-      'keys differ')} between the file and what is in force: reload or restart the node.`);
+    const differ = number(config.differences.length + config.left_out,
+      'key of the configuration differs', 'keys of the configuration differ');
+    return say('warning',
+      `${differ} between the file and what is in force: reload or restart the node.`);
   }
   if (config.waits.length > 0) {
     return say('warning', `${config.waits.join(', ')} waits for a restart of the node.`);

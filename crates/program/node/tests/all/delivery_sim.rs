@@ -246,7 +246,7 @@ fn tree(classes: Classes) -> ClassTree {
 }
 
 /// The way to a node: its own session, over the line that both share.
-fn way(line: &LineShare, tree: &ClassTree, pass: Option<StreamConfig>) -> Way {
+fn way(line: &LineShare, tree: &ClassTree, pass: Option<StreamConfig>, seed: u64) -> Way {
     let leaf = |name: &str| tree.find(name).unwrap_or(tree.default_leaf());
     let pass = pass.map(|pass| StreamConfig { class: leaf("contacts"), ..pass });
     let config = SessionConfig { classes: tree.clone(), ..SessionConfig::default() };
@@ -259,14 +259,15 @@ fn way(line: &LineShare, tree: &ClassTree, pass: Option<StreamConfig>) -> Way {
     let outlet = Deliverer::new(leaf("products"), pass);
     let world = WorldConfig { tick: Duration::from_millis(2), ..WorldConfig::alike(config) };
     let paths = [WorldPath::new(plain)];
-    let mut way = World::new(world, &paths, 7, outlet, Arrivals::default());
+    let mut way = World::new(world, &paths, seed, outlet, Arrivals::default());
     way.near.session.sender_mut().set_line(Some(line)).unwrap();
     way.near.session.sender_mut().sharing_mut().set_path(PathId(0), "line").unwrap();
     way
 }
 
 /// An hour with the one node, and then with both; `away` for how long the other one is not there.
-fn run(classes: Classes, away: Duration) -> Day {
+/// `seed` says which packets are lost.
+fn run(classes: Classes, away: Duration, seed: u64) -> Day {
     let tree = tree(classes);
     let line = LineShare::new(tree.clone());
     line.declare(Instant::ZERO, "line", Some(LINE)).unwrap();
@@ -285,7 +286,7 @@ fn run(classes: Classes, away: Duration) -> Day {
         start: begin + PASS_FROM,
         stop: begin + PASS_FROM + PASS_SPAN,
     };
-    let (mut near, mut far) = (way(&line, &tree, None), way(&line, &tree, Some(pass)));
+    let (mut near, mut far) = (way(&line, &tree, None, seed), way(&line, &tree, Some(pass), seed));
     near.run_until(begin - BEFORE, |_| false);
     near.near.user.next = begin - BEFORE;
     assert!(near.open());
@@ -337,10 +338,15 @@ fn told(what: &str, day: &Day) {
 fn a_node_that_was_away_for_a_day_catches_up_newest_first_and_slows_no_pass() {
     let [alone, one, two] =
         [(Classes::One, Duration::ZERO), (Classes::One, DAY), (Classes::Two, DAY)]
-            .map(|(classes, away)| run(classes, away));
+            .map(|(classes, away)| run(classes, away, 7));
     told("without a backlog", &alone);
     told("with one, one class", &one);
     told("with one, products in a class of their own", &two);
+    // The worst is a single block, and which losses it has differs from run to run.
+    let others = [8, 9].map(|seed| run(Classes::One, Duration::ZERO, seed));
+    others.iter().for_each(|other| told("without a backlog, other losses", other));
+    let worst = [&alone, &others[0], &others[1]].map(|day| day.latencies[2]);
+    let worst = worst.into_iter().max().unwrap_or_default();
     for day in [&alone, &one, &two] {
         // At the other node each product is there at once, before and after the return.
         day.near.assert_all_there();
@@ -351,11 +357,10 @@ fn a_node_that_was_away_for_a_day_catches_up_newest_first_and_slows_no_pass() {
     for day in [&one, &two] {
         let share = day.pass.as_secs_f64() / alone.pass.as_secs_f64();
         assert!(share <= 1.05, "the pass took {share} of its time");
-        // The 99th of 100 is left out: a loss is repaired sooner where the line is not full. The
-        // worst is one block, whose losses are others in each run.
-        for (place, most) in [(0, 1.05), (2, 1.1)] {
-            let share = day.latencies[place].as_secs_f64() / alone.latencies[place].as_secs_f64();
-            assert!(share <= most, "blocks of the pass took {share} of their time");
+        // The 99th of 100 is left out: a loss is repaired sooner where the line is not full.
+        for (place, usual) in [(0, alone.latencies[0]), (2, worst)] {
+            let share = day.latencies[place].as_secs_f64() / usual.as_secs_f64();
+            assert!(share <= 1.05, "blocks of the pass took {share} of their time");
         }
         let slower = day.near.slowest(DAY).as_secs_f64() / alone.near.slowest(DAY).as_secs_f64();
         println!("a product to the other node took {slower:.2} times as long at most");
