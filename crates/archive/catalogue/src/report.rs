@@ -133,7 +133,8 @@ pub struct LatencyCell {
     pub cause: Option<LatencyCause>,
 }
 
-/// Why a product was late: the element that took most beyond what it usually takes.
+/// Why a product was late: the element that took most beyond what it usually takes, or, where all
+/// took as long as usual, the longest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LatencyCause {
     /// The element.

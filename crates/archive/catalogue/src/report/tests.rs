@@ -80,6 +80,17 @@ fn the_late_row_names_its_contact_and_the_element_that_took_more_than_usual() {
 }
 
 #[test]
+fn where_nothing_took_longer_than_usual_the_longest_element_is_the_cause() {
+    // Regression: of rows that were all late alike, an element of no length at all was named.
+    let mut reporter = reporter(Some(200));
+    (0..3).for_each(|number| reporter.add(&row(number, [10, 900, 30, 5])));
+    let report = reporter.finish();
+    let cause = report.cells[0].cause.as_ref().unwrap();
+    assert_eq!(cause.element, LatencyElement::Line);
+    assert_eq!((cause.took_s, cause.usual_s), (900.0, 900.0));
+}
+
+#[test]
 fn what_is_still_to_come_is_open_until_its_time_is_over_and_then_late_for_its_consumer() {
     let mut waiting = row(1, [50, 10, 30, 5]);
     waiting.consumer.as_mut().unwrap().handed = None;

@@ -309,7 +309,8 @@ impl Feeder {
     }
 
     /// Moves blocks to the session while it has room, one block of each lane in turn. `read` reads
-    /// the spool, limited to the flows that it is given; `taken` is the time now.
+    /// the spool, limited to the flows that it is given. `utc` tells the time at which a block is
+    /// taken: blocks may be stored while a call is under way.
     ///
     /// # Errors
     /// See [`FeedError`].
@@ -321,13 +322,13 @@ impl Feeder {
         ) -> Result<Option<SpoolItem>, SpoolError>,
         session: &mut Session,
         now: Instant,
-        taken: Utc,
+        utc: impl Fn() -> Utc,
     ) -> Result<(), FeedError> {
         loop {
             let mut any = false;
             for index in 0..self.lanes.len() {
                 let has_block = self.has_share(index) && self.fill(index, &mut read)?;
-                match if has_block { self.give(index, session, now, taken)? } else { Fed::Nothing }
+                match if has_block { self.give(index, session, now, utc())? } else { Fed::Nothing }
                 {
                     Fed::Block => any = true,
                     Fed::Nothing => {}

@@ -459,11 +459,11 @@ impl Uplink {
     /// Moves blocks from the spool to the session while it has room.
     fn feed(&mut self, now: Instant, manager: &mut SessionManager) {
         let Some(session) = self.connection.id().and_then(|id| manager.session(id)) else { return };
-        let (shared, taken) = (&self.shared, self.clock.utc());
+        let (shared, clock) = (&self.shared, self.clock);
         let read = |reader: &mut SpoolReader, wanted: &dyn Fn(FlowId) -> bool| {
             shared.spool().queue_mut().read_flows(reader, wanted)
         };
-        match self.feeder.feed(read, session, now, taken) {
+        match self.feeder.feed(read, session, now, || clock.utc()) {
             Ok(()) => {}
             Err(FeedError::Spool(error)) => {
                 self.shared.alarms.raise(AlarmKind::SpoolUnreadable, SPOOL, &error.to_string());

@@ -94,7 +94,7 @@ fn fed(spool: &mut Spool, feeder: &mut Feeder, session: &mut Session, at: Utc) {
             |reader, wanted| spool.queue_mut().read_flows(reader, wanted),
             session,
             Instant::ZERO,
-            at,
+            || at,
         )
         .expect("the spool is in order");
 }

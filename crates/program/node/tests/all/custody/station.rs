@@ -356,7 +356,7 @@ impl Node {
                 |reader, wanted| spool.queue_mut().read_flows(reader, wanted),
                 session,
                 at.now,
-                at.utc(),
+                || at.utc(),
             )
             .unwrap();
     }

@@ -387,7 +387,7 @@ impl Process {
         let read = |reader: &mut _, wanted: &dyn Fn(FlowId) -> bool| {
             spool.queue_mut().read_flows(reader, wanted)
         };
-        feeder.feed(read, session, at.now, at.utc()).unwrap();
+        feeder.feed(read, session, at.now, || at.utc()).unwrap();
     }
 
     pub fn disconnected(&mut self) {
