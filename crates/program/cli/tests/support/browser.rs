@@ -81,6 +81,13 @@ impl Browser {
 
     /// Gives an order, and returns its result.
     pub fn order(&mut self, method: &str, parameters: Value) -> Value {
+        let answer = self.answer(method, parameters);
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Gives an order, and returns the whole answer.
+    fn answer(&mut self, method: &str, parameters: Value) -> Value {
         self.next += 1;
         let mut order = json!({"id": self.next, "method": method, "params": parameters});
         if let Some(tab) = &self.tab {
@@ -90,8 +97,7 @@ impl Browser {
         loop {
             let message = self.messages.recv_timeout(PATIENCE).expect("the browser answers");
             if message["id"] == self.next {
-                assert!(message["error"].is_null(), "{method}: {message}");
-                return message["result"].clone();
+                return message;
             }
             self.note(&message);
         }
@@ -129,15 +135,22 @@ impl Browser {
         self.order("Runtime.evaluate", order)["result"]["value"].clone()
     }
 
+    /// The same; null while one page goes and another one comes.
+    fn value_if_any(&mut self, expression: &str) -> Value {
+        let order = json!({"expression": expression, "returnByValue": true});
+        self.answer("Runtime.evaluate", order)["result"]["result"]["value"].clone()
+    }
+
     /// Waits until an expression of the page is true.
     #[track_caller]
     pub fn until(&mut self, expression: &str) {
         let mut shown = String::new();
         let look = || {
-            if self.value(expression) == true {
+            if self.value_if_any(expression) == true {
                 return Some(());
             }
-            shown = self.value("document.body.innerText").as_str().unwrap_or_default().to_owned();
+            let text = self.value_if_any("document.body.innerText");
+            shown = text.as_str().unwrap_or_default().to_owned();
             None
         };
         let mut look = look;
