@@ -40,10 +40,14 @@ enum Open {
 struct RunningCommand {
     child: Child,
     output: ChildStdout,
+    /// Looks after its output was closed, until it is taken for one that goes on.
+    looks_left: u32,
 }
 
 /// Of one look: ten times a second. A modem writes one line a second.
 const READ_MAX: usize = 16 << 10;
+/// A second: a command that closed its output has ended by then, or goes on without it.
+const LOOKS_TO_END: u32 = 10;
 /// The first pause before a source is opened again; it doubles until a line was read.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -98,7 +102,7 @@ impl FeedReader {
             Open::Nothing | Open::File(_) => return,
         };
         let reason = match outcome {
-            Ok(0) => Some(self.ended()),
+            Ok(0) => self.ended(),
             Ok(len) => {
                 feed.take(now, &buffer[..len]);
                 None
@@ -138,14 +142,19 @@ impl FeedReader {
         }
     }
 
-    /// Why there is no more to read.
-    fn ended(&mut self) -> String {
+    /// Why there is no more to read; none while that is not known.
+    fn ended(&mut self) -> Option<String> {
         match &mut self.open {
             Open::Command(command) => match command.child.try_wait() {
-                Ok(Some(status)) => format!("the command ended: {status}"),
-                _ => "the command closed its output".to_owned(),
+                Ok(Some(status)) => Some(format!("the command ended: {status}")),
+                // Its output closes a moment before it has ended.
+                _ if command.looks_left > 0 => {
+                    command.looks_left -= 1;
+                    None
+                }
+                _ => Some("the command closed its output".to_owned()),
             },
-            _ => "the other program closed the connection".to_owned(),
+            _ => Some("the other program closed the connection".to_owned()),
         }
     }
 
@@ -203,7 +212,7 @@ impl RunningCommand {
             .process_group(0)
             .spawn()?;
         let output = child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
-        let running = Self { child, output };
+        let running = Self { child, output, looks_left: LOOKS_TO_END };
         rustix::io::ioctl_fionbio(&running.output, true)?;
         Ok(running)
     }
