@@ -74,7 +74,8 @@ def one_run(folder, keys, looked_at):
     centre = node(folder, "centre.toml")
     looking = []
     try:
-        address = until(lambda: status(skyhaul, folder, "centre.toml").get("centre", {}).get("address"))
+        address = until(
+            lambda: status(skyhaul, folder, "centre.toml").get("centre", {}).get("address"))
         (folder / "station.toml").write_text(
             table.format("s", "spool", PAGES_AT[1]) + '[[destination]]\nto = "node:c"\n'
             f'[[peer]]\nname = "c"\naddresses = ["{address}"]\nfingerprints = ["{keys["c"]}"]\n'
