@@ -9,7 +9,7 @@ use skyhaul_net::{
     TcpEndpoint, UdpEndpoint,
 };
 use skyhaul_quic::{EndpointConfig, PathConfig, QuicEndpoint};
-use skyhaul_sessions::{SessionManagerEvent, SocketId};
+use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{DownReason, Event, Opening};
 use skyhaul_units::{Duration, Instant, Rate};
 use std::collections::BTreeSet;
@@ -29,6 +29,11 @@ fn tcp(seed: u8, listen: Option<SocketAddr>) -> TcpConfig {
     TcpConfig { trusted, listen, ..TcpConfig::new(identity(seed)) }
 }
 
+fn open(manager: &mut SessionManager, id: SessionId, name: &str) {
+    let opening = Opening { name: name.to_owned(), ..Opening::default() };
+    manager.session(id).unwrap().open(opening);
+}
+
 /// The called end: it ends when a session is open, or when it is told to.
 struct Called<'a> {
     word: LastWord,
@@ -38,10 +43,7 @@ struct Called<'a> {
 impl Service for Called<'_> {
     fn event(&mut self, _now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            SessionManagerEvent::Connected { id, .. } => {
-                let opening = Opening { name: "called".to_owned(), ..Opening::default() };
-                manager.session(id).unwrap().open(opening);
-            }
+            SessionManagerEvent::Connected { id, .. } => open(manager, id, "called"),
             SessionManagerEvent::Session { event: Event::Greeted { .. }, .. }
                 if self.word == LastWord::GoesOn =>
             {
@@ -82,10 +84,7 @@ impl Calling<'_> {
 impl Service for Calling<'_> {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            SessionManagerEvent::Connected { id, .. } => {
-                let opening = Opening { name: "calling".to_owned(), ..Opening::default() };
-                manager.session(id).unwrap().open(opening);
-            }
+            SessionManagerEvent::Connected { id, .. } => open(manager, id, "calling"),
             SessionManagerEvent::Session { event: Event::Greeted { .. }, .. } => {
                 self.greeted += 1;
             }

@@ -49,13 +49,19 @@ fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["kind"].as_str()).collect()
 }
 
-#[test]
-fn a_killed_station_is_one_alarm_that_somebody_takes_and_its_return_ends() {
+/// A centre that misses its station after 2 s, and that station, which has sent all it has.
+fn with_station() -> (Site, Running) {
     let mut site = Site::new();
     change_centre(&mut site, "silent_after = \"2 s\"\n", "");
     site.write(&channel(""));
-    let mut station = site.start_to_stay();
+    let station = site.start_to_stay();
     site.centre_until(|status| (status["contacts"][0]["state"] == "done").then_some(()));
+    (site, station)
+}
+
+#[test]
+fn a_killed_station_is_one_alarm_that_somebody_takes_and_its_return_ends() {
+    let (mut site, mut station) = with_station();
     station.kill();
     let standing = alarms(&site, |alarms| !alarms.is_empty());
     assert_eq!(standing.len(), 1, "{standing:#?}");
@@ -119,11 +125,7 @@ fn a_killed_station_is_one_alarm_that_somebody_takes_and_its_return_ends() {
 
 #[test]
 fn an_acknowledgement_stands_after_a_kill_of_the_node_as_long_as_its_alarm_does() {
-    let mut site = Site::new();
-    change_centre(&mut site, "silent_after = \"2 s\"\n", "");
-    site.write(&channel(""));
-    let mut station = site.start_to_stay();
-    site.centre_until(|status| (status["contacts"][0]["state"] == "done").then_some(()));
+    let (mut site, mut station) = with_station();
     // A centre that starts without its station need not find out that it is gone.
     site.kill_centre();
     station.kill();

@@ -6,10 +6,12 @@ use crate::support::browser::Browser;
 use crate::support::many::ManyPage;
 
 /// Presses the button with this text.
-fn press(browser: &mut Browser, text: &str) {
-    let find = format!("find((one) => one.innerText === '{text}')");
+/// Presses a button, and waits until the page has a text.
+fn press(browser: &mut Browser, button: &str, text: &str) {
+    let find = format!("find((one) => one.innerText === '{button}')");
     browser.until(&format!("[...document.querySelectorAll('button')].{find} !== undefined"));
     browser.value(&format!("[...document.querySelectorAll('button')].{find}.click()"));
+    browser.until(&has(text));
 }
 
 fn has(text: &str) -> String {
@@ -45,30 +47,21 @@ fn a_screen_has_a_bounded_number_of_elements_and_leads_to_all_rows() {
     // Lists of the node go on by its pages, others by the buttons below their table.
     browser.value("location.hash = '#contacts'");
     browser.until(&has("station-0-0"));
-    press(&mut browser, "Older");
-    browser.until(&has("station-100-100"));
-    press(&mut browser, "Older");
-    browser.until(&has("station-200-200"));
-    press(&mut browser, "Newest");
-    browser.until(&has("station-0-0"));
+    press(&mut browser, "Older", "station-100-100");
+    press(&mut browser, "Older", "station-200-200");
+    press(&mut browser, "Newest", "station-0-0");
     browser.value("location.hash = '#alarms'");
     browser.until(&has("Alarms (1000)"));
-    press(&mut browser, "More");
-    browser.until(&has("node station-199"));
-    press(&mut browser, "Worst");
-    browser.until(&has("node station-0"));
+    press(&mut browser, "More", "node station-199");
+    press(&mut browser, "Worst", "node station-0");
     browser.value("location.hash = '#queues'");
     browser.until(&has("1 to 100 of 1,000"));
-    press(&mut browser, "After");
-    browser.until(&has("101 to 200 of 1,000"));
+    press(&mut browser, "After", "101 to 200 of 1,000");
     browser.until(&has("station-199"));
-    press(&mut browser, "Before");
-    browser.until(&has("1 to 100 of 1,000"));
+    press(&mut browser, "Before", "1 to 100 of 1,000");
     browser.value("location.hash = '#lines'");
-    press(&mut browser, "More paths");
-    browser.until(&has("path-200"));
-    press(&mut browser, "First paths");
-    browser.until(&has("path-0"));
+    press(&mut browser, "More paths", "path-200");
+    press(&mut browser, "First paths", "path-0");
     assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
 }
 

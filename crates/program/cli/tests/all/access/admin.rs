@@ -25,6 +25,11 @@ fn peer_key() -> String {
 const ADDRESSES: [&str; 5] =
     ["/api/v1/users", "/api/v1/keys", "/api/v1/config", "/api/v1/audit", "/api/v1/audit/check"];
 
+/// A text of each row of a list.
+fn texts<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
+    rows.as_array().unwrap().iter().map(|row| row[name].as_str().unwrap()).collect()
+}
+
 #[test]
 fn users_tokens_keys_and_the_audit_log_are_shown_to_an_admin_alone_and_without_secrets() {
     let shown = Shown::start();
@@ -36,13 +41,7 @@ fn users_tokens_keys_and_the_audit_log_are_shown_to_an_admin_alone_and_without_s
         }
     }
     let users = json(&shown, "/api/v1/users", &ada);
-    let names: Vec<&str> = users["users"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(names, ["ada", "kim", "vera"]);
+    assert_eq!(texts(&users["users"], "name"), ["ada", "kim", "vera"]);
     assert_eq!(
         (&users["users"][0]["role"], &users["users"][0]["sessions"]),
         (&"admin".into(), &1.into())
@@ -112,14 +111,12 @@ fn keys_of_the_file_that_are_not_in_force_are_named_by_page_and_command() {
     let after = before.replace("silent_after = \"2 s\"", "silent_after = \"3 s\"") + hook;
     fs::write(&file, &after).unwrap();
     let report = json(&shown, "/api/v1/config", &ada);
-    let keys: Vec<&str> = report["differences"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["key"].as_str().unwrap())
-        .collect();
     let of = |place: &str| format!("[[webhook]] number 1 {place}");
-    assert_eq!(keys, ["[[peer]] s silent_after", &of("events"), &of("url")], "{report:#}");
+    assert_eq!(
+        texts(&report["differences"], "key"),
+        ["[[peer]] s silent_after", &of("events"), &of("url")],
+        "{report:#}"
+    );
     let silent = &report["differences"][0];
     assert_eq!((&silent["in_force"], &silent["on_disk"]), (&"\"2 s\"".into(), &"\"3 s\"".into()));
     assert!(!report.to_string().contains("token=t"), "{report:#}");
