@@ -29,6 +29,7 @@ mod serve;
 mod services;
 mod sessions;
 mod shutdown;
+mod state_file;
 pub mod station;
 pub mod status;
 pub mod upgrade;

@@ -6,12 +6,12 @@
 //!                              the acknowledgements as JSON
 //! ```
 
+use crate::state_file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use skyhaul_events::{Acknowledgement, AlarmKey};
 use skyhaul_store::Disk;
-use skyhaul_units::ByteCount;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::sync::Arc;
 
 /// The acknowledgements of one part of a node, on the disk.
@@ -83,23 +83,11 @@ impl AckRecord {
 
     /// Reads it.
     pub(crate) fn read(&self) -> AckRead {
-        match self.text() {
+        match state_file::read(&*self.disk, self.file, BYTES_MAX) {
             Ok(None) => AckRead::Whole(Vec::new()),
             Ok(Some(text)) => parse(&text).map_or_else(AckRead::Damaged, AckRead::Whole),
             Err(error) => AckRead::Damaged(error.to_string()),
         }
-    }
-
-    fn text(&self) -> io::Result<Option<Vec<u8>>> {
-        let file = match self.disk.open(self.file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
-        let size = file.size()?.as_u64().min(BYTES_MAX);
-        let mut text = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-        let read = file.read_at(&mut text, ByteCount::ZERO)?;
-        text.truncate(read);
-        Ok(Some(text))
     }
 
     /// Makes these durable, in place of those before.
@@ -107,20 +95,17 @@ impl AckRecord {
     /// # Errors
     /// The disk refuses: those before are there still.
     pub(crate) fn write(&self, notes: AckNotes) -> io::Result<()> {
-        let acknowledged = notes.into_iter();
-        let acknowledged = acknowledged
-            .map(|(alarm, acknowledgement)| WrittenAck { alarm, acknowledgement })
-            .collect();
-        let written = Written { version: VERSION, acknowledged };
-        let body = serde_json::to_vec(&written).map_err(io::Error::other)?;
+        let body = encoded(notes)?;
         let text = [digest(&body).as_bytes(), b"\n", &body, b"\n"].concat();
-        let new = format!("{}.new", self.file);
-        let file = self.disk.create(&new)?;
-        file.append(&text)?;
-        file.sync()?;
-        self.disk.rename(&new, self.file)?;
-        self.disk.sync_dir("")
+        state_file::replace(&*self.disk, self.file, &text)
     }
+}
+
+/// The JSON of a record.
+fn encoded(notes: AckNotes) -> io::Result<Vec<u8>> {
+    let of = |(alarm, acknowledgement)| WrittenAck { alarm, acknowledgement };
+    let written = Written { version: VERSION, acknowledged: notes.into_iter().map(of).collect() };
+    serde_json::to_vec(&written).map_err(io::Error::other)
 }
 
 fn digest(body: &[u8]) -> String {
@@ -156,12 +141,7 @@ fn parse_body(body: &[u8]) -> Result<AckNotes, String> {
 /// It is none.
 pub fn check_acknowledgements(body: &[u8]) -> Result<(), String> {
     let notes = parse_body(body)?;
-    let acknowledged = notes.iter().cloned();
-    let acknowledged = acknowledged
-        .map(|(alarm, acknowledgement)| WrittenAck { alarm, acknowledgement })
-        .collect();
-    let again = serde_json::to_vec(&Written { version: VERSION, acknowledged });
-    let again = again.map_err(|error| error.to_string())?;
+    let again = encoded(notes.clone()).map_err(|error| error.to_string())?;
     match parse_body(&again)? == notes {
         true => Ok(()),
         false => Err("what is written is not what was read".to_owned()),
@@ -173,6 +153,7 @@ mod tests {
     use super::*;
     use skyhaul_events::AlarmKind;
     use skyhaul_store::sim::SimDisk;
+    use skyhaul_units::ByteCount;
 
     fn notes() -> AckNotes {
         let alarm = AlarmKey { kind: AlarmKind::PeerSilent, subject: "node \"s\"\n".to_owned() };
@@ -205,7 +186,7 @@ mod tests {
     fn a_record_with_any_byte_changed_or_cut_off_anywhere_is_damaged() {
         let disk = SimDisk::new(ByteCount::mib(1));
         record(&disk).write(notes()).unwrap();
-        let text = record(&disk).text().unwrap().unwrap();
+        let text = state_file::read(&disk, record(&disk).file, BYTES_MAX).unwrap().unwrap();
         for at in 0..text.len() {
             let mut changed = text.clone();
             changed[at] ^= 1;

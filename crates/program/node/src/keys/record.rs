@@ -2,13 +2,14 @@
 //! others, and revoked keys.
 
 use crate::fault::Fault;
+use crate::state_file;
 use serde::{Deserialize, Serialize};
 use skyhaul_identity::{
     Fingerprint, KeyBirth, KeyRecord, KeyStage, KnownKeys, NextKey, Revocation, Rotation,
     Succession,
 };
 use skyhaul_store::Disk;
-use skyhaul_units::{ByteCount, Utc};
+use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -91,12 +92,7 @@ impl From<Stage> for KeyStage {
 /// The disk refuses.
 pub fn save(disk: &dyn Disk, record: &KeyRecord) -> io::Result<()> {
     let text = serde_json::to_vec_pretty(&Written::from(record)).map_err(io::Error::other)?;
-    let new = format!("{KEYS_FILE}.new");
-    let file = disk.create(&new)?;
-    file.append(&text)?;
-    file.sync()?;
-    disk.rename(&new, KEYS_FILE)?;
-    disk.sync_dir("")
+    state_file::replace(disk, KEYS_FILE, &text)
 }
 
 /// Reads the record; an empty one where there is none.
@@ -104,19 +100,9 @@ pub fn save(disk: &dyn Disk, record: &KeyRecord) -> io::Result<()> {
 /// # Errors
 /// It cannot be read, or is of a later release.
 pub fn load(disk: &dyn Disk) -> Result<KeyRecord, Fault> {
-    let read = || {
-        let file = match disk.open(KEYS_FILE) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
-        let size = file.size()?.as_u64().min(BYTES_MAX);
-        let mut text = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-        let read = file.read_at(&mut text, ByteCount::ZERO)?;
-        text.truncate(read);
-        Ok(Some(text))
-    };
     let failed = |error: io::Error| unreadable(&error.to_string());
-    let Some(text) = read().map_err(failed)? else { return Ok(KeyRecord::default()) };
+    let read = state_file::read(disk, KEYS_FILE, BYTES_MAX).map_err(failed)?;
+    let Some(text) = read else { return Ok(KeyRecord::default()) };
     parse(&text).map_err(|error| unreadable(&error))
 }
 
@@ -236,6 +222,7 @@ mod tests {
     use super::*;
     use skyhaul_identity::Identity;
     use skyhaul_store::sim::SimDisk;
+    use skyhaul_units::ByteCount;
 
     fn key(seed: u8) -> Identity {
         Identity::from_seed(&[seed; 32]).unwrap()
