@@ -12,6 +12,7 @@ mod audit;
 mod page;
 mod socket;
 
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{Running, printed, run, text};
 use serde_json::Value;
@@ -85,8 +86,7 @@ impl Shown {
     pub fn of(folder: tempfile::TempDir) -> Self {
         let node = Running::start(&["run", "n.toml"], folder.path());
         let look = || {
-            let answer = run(&["status", "--config", "n.toml", "--json"], folder.path());
-            let status: Value = serde_json::from_slice(&answer.stdout).ok()?;
+            let status = node::status("n.toml", folder.path())?;
             let address = status["web"]["address"].as_str()?.trim_end_matches('/');
             Some(address.split_once("://")?.1.to_owned())
         };

@@ -5,11 +5,12 @@
 mod receiver;
 mod tls;
 
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{Running, printed, run, text};
 use crate::support::site::{Site, channel};
 use receiver::{Answer, Receiver};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -29,13 +30,12 @@ fn change_centre(site: &mut Site, peer: &str, tables: &str) {
 /// The alarms that the centre shows, as soon as `is_enough` says so of them.
 #[track_caller]
 fn alarms(site: &Site, is_enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-    let list = ["alarms", "list", "--config", CENTRE];
     let look = || {
-        let answer = run(&[&list[..], &["--json"]].concat(), site.folder());
-        let alarms: Vec<Value> = serde_json::from_slice(&answer.stdout).ok()?;
+        let alarms = node::asked(CENTRE, site.folder(), &json!({ "ask": "alarms" }))?;
+        let alarms = alarms.as_array()?.clone();
         is_enough(&alarms).then_some(alarms)
     };
-    until(look, || text(&run(&list, site.folder()).stdout))
+    until(look, || text(&run(&["alarms", "list", "--config", CENTRE], site.folder()).stdout))
 }
 
 /// The events of the centre behind number `since`.

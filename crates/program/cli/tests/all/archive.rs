@@ -7,7 +7,7 @@ use crate::support::patience::until;
 use crate::support::process::{Running, printed, run};
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
-use serde_json::Value;
+use serde_json::{Value, json};
 use skyhaul_catalogue_io::Catalogue;
 use skyhaul_units::Utc;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +85,7 @@ fn what_is_due_leaves_with_its_reason_and_what_is_needed_held_or_the_last_copy_s
     publish(&site, 0..6, 1);
     backfill(&site, "copies");
     backfill(&site, "never");
-    let accepted = || deliveries(&site, &["--subscription", "copies", "--state", "accepted"]);
+    let accepted = || deliveries(&site, &json!({ "subscription": "copies", "state": "accepted" }));
     until(|| (accepted().len() == 2).then_some(()), || format!("{:?}", accepted()));
     said(&site, &["hold", "product-2", "--why", "fire study"]);
     let expected: BTreeMap<String, Option<String>> = [
@@ -112,7 +112,7 @@ fn what_is_due_leaves_with_its_reason_and_what_is_needed_held_or_the_last_copy_s
     let order = ["archive", "hold", "product-0", "--why", "x", "--config", "centre.toml"];
     assert_refused(&run(&order, site.folder()), 2, &["are removed", "archive restore"]);
     // What has left cannot be sent again.
-    let id = deliveries(&site, &["--item", "product-0"])[0]["id"].to_string();
+    let id = deliveries(&site, &json!({ "item": "product-0" }))[0]["id"].to_string();
     let again = run(&["deliveries", "again", &id, "--config", "centre.toml"], site.folder());
     assert_refused(&again, 2, &["archive restore"]);
     said(&site, &["release", "product-2"]);

@@ -60,9 +60,7 @@ impl Nodes {
     }
 
     fn status(&self, name: &str) -> Value {
-        let config = format!("{name}.toml");
-        let answer = run(&["status", "--config", &config, "--json"], self.folder.path());
-        serde_json::from_slice(&answer.stdout).unwrap_or_default()
+        node::status(&format!("{name}.toml"), self.folder.path()).unwrap_or_default()
     }
 
     /// The programs of a node, as its status names them.

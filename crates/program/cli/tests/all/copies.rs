@@ -4,7 +4,7 @@
 
 use crate::support::node;
 use crate::support::patience::until;
-use crate::support::process::{Ended, Running, run, text};
+use crate::support::process::{Ended, Running, text};
 use crate::support::recordings::{CLEAN, expected, recording};
 use crate::support::site::Site;
 use rustix::process::Signal;
@@ -177,9 +177,7 @@ fn of_two_stations_with_one_key_the_newer_stays_connected_and_both_ends_report_i
     site.write(&channel(0));
     let older = site.start_to_stay();
     site.until(|status| (status["destinations"][0]["line"]["state"] == "open").then_some(()));
-    let ask = |config: &str| -> Option<Value> {
-        node::part(&run(&["status", "--config", config, "--json"], site.folder()).stdout)
-    };
+    let ask = |config: &str| node::part(config, site.folder());
     let mut newer_runs = Running::start(&["run", &newer], site.folder());
     let shares = |alarms: &[String], what: &str| alarms.iter().any(|alarm| alarm.contains(what));
     site.until(|status| shares(&alarms(status), "this station's key").then_some(()));

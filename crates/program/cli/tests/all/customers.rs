@@ -22,7 +22,7 @@ use crate::support::recordings::sha256;
 use crate::support::rung::is_all;
 use crate::support::site::Site;
 use crate::webdav::{WebDav, certificate};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpStream;
@@ -237,7 +237,7 @@ fn parts(seen: &Seen) -> Vec<String> {
 }
 
 fn deliveries_in(site: &Site, destination: &str, state: &str) -> Vec<Value> {
-    deliveries(site, &["--destination", destination, "--state", state])
+    deliveries(site, &json!({ "destination": destination, "state": state }))
 }
 
 /// A centre with these tables, which answers.

@@ -132,10 +132,7 @@ fn a_centre_that_finishes_a_contact_too_early_gets_the_rest_as_another_one_and_e
     let (input, mut downlink) = std::io::pipe().unwrap();
     let mut command = skyhaul(&["run", "--end-with-parent", "s.toml"], at);
     let station = Running::of(command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null()));
-    let status = || -> Value {
-        let answer = run(&["status", "--config", "s.toml", "--json"], at);
-        node::part(&answer.stdout).unwrap_or_default()
-    };
+    let status = || node::part("s.toml", at).unwrap_or_default();
     let shown = || text(&run(&["status", "--config", "s.toml"], at).stdout);
     let bytes = std::fs::read(recording(DAMAGED)).unwrap();
     // A block ends with the piece, as the channel pauses.

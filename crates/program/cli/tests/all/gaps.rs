@@ -1,11 +1,12 @@
 //! Frames that the capture of a station lost are recovered from its recording without an operator.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{Running, printed, run, text};
 use crate::support::site::Site;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -58,8 +59,8 @@ fn channel(file: &Path, keys: &str) -> String {
 #[track_caller]
 fn gaps(site: &Site, enough: impl Fn(&Value) -> bool) -> Value {
     let look = || {
-        let said = run(&["gaps", "--config", "centre.toml", "--json"], site.folder());
-        serde_json::from_slice(&said.stdout).ok().filter(|said| enough(said))
+        let said = node::asked("centre.toml", site.folder(), &json!({ "ask": "gaps" }));
+        said.filter(|said| enough(said))
     };
     until(look, || text(&run(&["gaps", "--config", "centre.toml"], site.folder()).stdout))
 }

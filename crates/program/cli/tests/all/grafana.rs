@@ -2,6 +2,7 @@
 //! has data, but for those that are empty when all is well.
 
 use crate::outlets::{destination, subscription};
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{run, text};
 use crate::support::rung::is_all;
@@ -148,8 +149,7 @@ fn every_panel_of_the_dashboards_has_data_of_real_nodes() {
     let _station = site.start_to_stay();
     site.centre_until(|status| (status["contacts"][0]["state"] == "done").then_some(()));
     let address = |config: &str| {
-        let answer = run(&["status", "--config", config, "--json"], site.folder());
-        let status: Value = serde_json::from_slice(&answer.stdout).unwrap();
+        let status = node::status(config, site.folder()).unwrap();
         let address = status["web"]["address"].as_str().unwrap().to_owned();
         address.trim_start_matches("http://").trim_end_matches('/').to_owned()
     };

@@ -6,7 +6,7 @@ use crate::support::patience::until;
 use crate::support::process::{Running, printed, run, text};
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -22,8 +22,7 @@ fn key(words: &[&str], config: &str, folder: &Path) -> String {
 
 /// The keys of a node; none while it does not answer.
 fn shown(config: &str, folder: &Path) -> Option<Value> {
-    let answer = run(&["key", "show", "--config", config, "--json"], folder);
-    answer.status.success().then(|| serde_json::from_slice(&answer.stdout).unwrap())
+    node::asked(config, folder, &json!({ "ask": "keys" }))
 }
 
 fn keys_until<T>(config: &str, folder: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
@@ -42,9 +41,8 @@ fn settled(config: &str, folder: &Path) -> String {
 
 /// The kinds of events about keys at a node.
 fn events(config: &str, folder: &Path) -> Vec<String> {
-    let lines = printed(&["events", "--config", config, "--json"], folder);
-    let kinds = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let kinds = kinds.filter_map(|event| event["kind"].as_str().map(str::to_owned));
+    let events = node::events(config, folder);
+    let kinds = events.iter().filter_map(|event| event["kind"].as_str().map(str::to_owned));
     kinds.filter(|kind| kind.starts_with("key.")).collect()
 }
 

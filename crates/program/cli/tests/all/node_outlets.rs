@@ -9,7 +9,7 @@ use crate::support::ports::free_address;
 use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::sha256;
 use crate::support::refusal::assert_refused;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -114,10 +114,7 @@ impl Pair {
     }
 
     pub fn deliveries(&self) -> Vec<Value> {
-        let order = ["deliveries", "list", "--config", "centre.toml", "--json"];
-        let answer = run(&order, self.folder());
-        let page: Option<Value> = serde_json::from_slice(&answer.stdout).ok();
-        page.and_then(|page| page["deliveries"].as_array().cloned()).unwrap_or_default()
+        node::deliveries("centre.toml", self.folder(), &json!({})).unwrap_or_default()
     }
 
     /// Waits until so many deliveries are in this state.

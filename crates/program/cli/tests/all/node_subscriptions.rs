@@ -5,8 +5,9 @@
 
 use crate::node_outlets::{Caller, Pair};
 use crate::outlets::{files, publish_in};
+use crate::support::node;
 use crate::support::patience::until;
-use crate::support::process::{printed, run};
+use crate::support::process::printed;
 use serde_json::Value;
 use std::path::Path;
 
@@ -139,8 +140,7 @@ fn a_node_that_is_away_breaks_the_promises_that_need_it_and_no_other() {
     let _centre = pair.start_centre();
     publish(&pair, 0..1, 1);
     let late = || {
-        let answer = run(&["status", "--config", "centre.toml", "--json"], pair.folder());
-        let status: Value = serde_json::from_slice(&answer.stdout).ok()?;
+        let status = node::status("centre.toml", pair.folder())?;
         let alarms = status["centre"]["alarms"].as_array()?.iter();
         let mut said = alarms.filter_map(|alarm| alarm["sentence"].as_str());
         said.find(|sentence| sentence.contains("are late")).map(str::to_owned)

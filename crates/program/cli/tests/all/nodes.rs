@@ -134,10 +134,8 @@ fn one_node_captures_sends_receives_and_makes_products() {
         assert!(checked.contains(part), "{checked}");
     }
     let _nodes = ["end", "both", "far"].map(|name| node::start(name, at, &[]));
-    let status = |name: &str| -> Value {
-        let answer = run(&["status", "--config", &format!("{name}.toml"), "--json"], at);
-        serde_json::from_slice(&answer.stdout).unwrap_or_default()
-    };
+    let status =
+        |name: &str| -> Value { node::status(&format!("{name}.toml"), at).unwrap_or_default() };
     let is_done = |name: &str| {
         let contacts = status(name)["centre"]["contacts"].as_array().cloned().unwrap_or_default();
         contacts.iter().any(|contact| contact["state"] == "done")

@@ -2,12 +2,13 @@
 //! subscriptions that come, change and go while the node runs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{printed, run};
 use crate::support::refusal::assert_refused;
 use crate::support::site::Site;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use skyhaul_catalogue::{Item, ItemFile, ItemForm, ItemState};
 use skyhaul_catalogue_io::Catalogue;
@@ -95,14 +96,9 @@ pub fn backfill(site: &Site, name: &str) -> Value {
     serde_json::from_str(&printed(&order, site.folder())).unwrap()
 }
 
-pub fn deliveries(site: &Site, arguments: &[&str]) -> Vec<Value> {
-    let order = [
-        &["deliveries", "list", "--limit", "10000", "--config", "centre.toml", "--json"],
-        arguments,
-    ]
-    .concat();
-    let page: Value = serde_json::from_str(&printed(&order, site.folder())).unwrap();
-    page["deliveries"].as_array().unwrap().clone()
+/// The deliveries of the centre that `filter` takes: an object of what they must have.
+pub fn deliveries(site: &Site, filter: &Value) -> Vec<Value> {
+    node::deliveries("centre.toml", site.folder(), filter).expect("the centre answers")
 }
 
 /// The files of a folder by name, without those that are not visible.
@@ -114,7 +110,7 @@ pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
 }
 
 fn deliveries_in(site: &Site, destination: &str, state: &str) -> Vec<Value> {
-    deliveries(site, &["--destination", destination, "--state", state])
+    deliveries(site, &json!({ "destination": destination, "state": state }))
 }
 
 /// A server that takes connections and never says a word.
@@ -181,7 +177,7 @@ fn destinations_that_hang_or_refuse_delay_no_other() {
     backfill(&site, "all");
     until(
         || (deliveries_in(&site, "near", "accepted").len() == 20).then_some(()),
-        || format!("{:?}", deliveries(&site, &["--destination", "near"])),
+        || format!("{:?}", deliveries(&site, &json!({ "destination": "near" }))),
     );
     for name in ["hung", "busy"] {
         assert_eq!(deliveries_in(&site, name, "accepted").len(), 0, "{name}");
@@ -198,7 +194,7 @@ fn destinations_that_hang_or_refuse_delay_no_other() {
     alarm("products for hung are late: delivery");
     alarm("products for busy are late: delivery");
     alarm("products for busy cannot be delivered, retrying");
-    let late = deliveries(&site, &["--destination", "busy"]);
+    let late = deliveries(&site, &json!({ "destination": "busy" }));
     assert_eq!(late.len(), 20);
     assert!(late.iter().all(|one| one["is_late"] == true), "{late:?}");
 }
@@ -228,7 +224,7 @@ fn destinations_and_subscriptions_come_change_and_go_while_the_node_runs() {
     let dry = ["subscription", "backfill", "all", "--from", "2026-09-01T00:00:00Z", "--dry-run"];
     let dry = [&dry[..], &["--config", "centre.toml"]].concat();
     assert!(printed(&dry, site.folder()).contains("4 would begin"));
-    assert!(deliveries(&site, &["--subscription", "all"]).is_empty(), "it was dry");
+    assert!(deliveries(&site, &json!({ "subscription": "all" })).is_empty(), "it was dry");
     // A destination moves, and a subscription gets another folder.
     let moved = "since = \"1970-01-01T00:00:00Z\"\nto = \"a\"\ninto = \"deep/er\"\n";
     reload(&[destination("a", "").replace("out/a", "out/moved"), subscription("late", moved)]);
@@ -264,7 +260,7 @@ fn a_backlog_holds_up_neither_a_newer_product_nor_an_order() {
     until(sending, state);
     publish(&site, 900..901, 1);
     backfill(&site, "all");
-    let newer = deliveries(&site, &["--item", "product-900"])[0]["id"].as_u64().unwrap();
+    let newer = deliveries(&site, &json!({ "item": "product-900" }))[0]["id"].as_u64().unwrap();
     let is_there = |id: u64| {
         deliveries_in(&site, "a", "accepted").iter().any(|one| one["id"] == id).then_some(())
     };
@@ -288,7 +284,7 @@ fn a_product_that_is_ordered_anew_has_a_record_of_another_name() {
     let of = |suffix: &str| -> Vec<String> {
         files(&out).into_keys().filter(|name| name.ends_with(suffix)).collect()
     };
-    let state = || format!("{:?} {:?}", deliveries(&site, &[]), files(&out));
+    let state = || format!("{:?} {:?}", deliveries(&site, &json!({})), files(&out));
     let recorded = |sequence: u64| {
         let all = deliveries_in(&site, "a", "recorded");
         all.first().filter(|one| one["sequence"] == sequence).map(|one| one["id"].to_string())
@@ -344,8 +340,8 @@ fn of_versions_that_wait_only_the_latest_goes_where_that_is_wanted() {
             && names("latest") == versions(&[2])
             && names("first") == versions(&[1])
     };
-    until(|| wanted().then_some(()), || format!("{:?}", deliveries(&site, &[])));
-    let replaced = deliveries(&site, &["--state", "replaced"]);
+    until(|| wanted().then_some(()), || format!("{:?}", deliveries(&site, &json!({}))));
+    let replaced = deliveries(&site, &json!({ "state": "replaced" }));
     assert_eq!(replaced.len(), 2);
     assert!(replaced.iter().all(|one| one["subscription"] == "latest" && one["version"] == 1));
 }

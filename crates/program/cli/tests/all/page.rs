@@ -7,6 +7,7 @@
 )]
 
 use crate::support::browser::Browser;
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{run, text};
 use crate::support::recordings::{DAMAGED, recording};
@@ -30,8 +31,7 @@ fn shown_with(tables: &str) -> (Site, String) {
     site.write(&channel);
     assert_eq!(site.start().end().code, Some(0));
     site.centre_until(|status| (status["contacts"][0]["state"] == "done").then_some(()));
-    let answer = run(&["status", "--config", "centre.toml", "--json"], site.folder());
-    let status: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    let status = node::status("centre.toml", site.folder()).unwrap();
     let address = status["web"]["address"].as_str().unwrap().to_owned();
     (site, address)
 }

@@ -4,8 +4,8 @@
 
 use crate::page::get;
 use crate::support::browser::Browser;
+use crate::support::node;
 use crate::support::patience::until;
-use crate::support::process::run;
 use crate::support::recordings::{DAMAGED, recording};
 use crate::support::schema::assert_valid;
 use crate::support::site::Site;
@@ -23,8 +23,7 @@ fn asked(address: &str, path: &str) -> (String, Value) {
 fn the_page_says_why_of_what_is_under_way_and_where_the_rest_is() {
     let site = Site::with("[web]\nbind = \"127.0.0.1:0\"\n");
     let page = || {
-        let answer = run(&["status", "--config", "centre.toml", "--json"], site.folder());
-        let status: Value = serde_json::from_slice(&answer.stdout).ok()?;
+        let status = node::status("centre.toml", site.folder())?;
         Some(status["web"]["address"].as_str()?.to_owned())
     };
     let address = until(page, || site.shown("centre.toml"));

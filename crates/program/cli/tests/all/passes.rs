@@ -1,6 +1,7 @@
 //! Planned passes at a real station: what comes of each, its alarms, and a plan that changes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::run;
 use crate::support::recordings::{DAMAGED, recording};
@@ -29,13 +30,7 @@ fn states(status: &Value) -> Vec<&str> {
 
 /// Asks for the whole status of the station until `probe` returns a value.
 fn whole<T>(site: &Site, probe: impl Fn(&Value) -> Option<T>) -> T {
-    until(
-        || {
-            let answer = run(&["status", "--config", "station.toml", "--json"], site.folder());
-            probe(&serde_json::from_slice(&answer.stdout).ok()?)
-        },
-        || site.shown("station.toml"),
-    )
+    until(|| probe(&node::status("station.toml", site.folder())?), || site.shown("station.toml"))
 }
 
 fn alarms(status: &Value, kind: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use crate::support::ports::free_address;
 use crate::support::process::{Running, printed, run, skyhaul, text};
 use crate::support::recordings::{DAMAGED, expected, recording};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use skyhaul_quic::Fingerprint;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -87,12 +87,8 @@ impl Network {
     /// Asks for a part of a node's status until `probe` returns a value.
     #[track_caller]
     fn until<T>(&self, name: &str, part: &str, probe: impl Fn(&Value) -> Option<T>) -> T {
-        let ask = ["status", "--json", "--config", &format!("{name}.toml")].map(str::to_owned);
-        let ask = ask.each_ref().map(String::as_str);
-        let look = || {
-            let answer: Value = serde_json::from_slice(&run(&ask, self.at()).stdout).ok()?;
-            probe(answer.get(part)?)
-        };
+        let config = format!("{name}.toml");
+        let look = || probe(node::status(&config, self.at())?.get(part)?);
         until(look, || format!("{}\n{}", self.shown(name), self.logs()))
     }
 
@@ -251,8 +247,7 @@ fn damaged_downlink(network: &Network, frames: usize) -> u64 {
 fn gap_counts(network: &Network, name: &str, enough: impl Fn(&Value) -> bool) -> Value {
     let config = format!("{name}.toml");
     let look = || {
-        let said = run(&["gaps", "--config", &config, "--json"], network.at());
-        let said: Value = serde_json::from_slice(&said.stdout).ok()?;
+        let said = node::asked(&config, network.at(), &json!({ "ask": "gaps" }))?;
         Some(said["counts"].clone()).filter(|counts| enough(counts))
     };
     until(look, || {

@@ -8,7 +8,7 @@ use crate::support::process::{printed, run};
 use crate::support::recordings::sha256;
 use crate::support::refusal::assert_refused;
 use crate::support::site::{Site, channel};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -87,13 +87,13 @@ fn the_same_rules_give_the_same_bytes_and_other_rules_a_new_version_of_what_diff
         assert!(account["accounting"]["filled_packets"].as_u64().unwrap() > 0);
     }
     // Who wants each version gets the new ones too, and who wants the first gets none.
-    let count_of = |name: &str| deliveries(&site, &["--subscription", name]).len();
+    let count_of = |name: &str| deliveries(&site, &json!({ "subscription": name })).len();
     assert_eq!(count_of("each") - count_of("first"), changed.len());
     let is_there = || {
-        let all = deliveries(&site, &["--subscription", "each"]);
+        let all = deliveries(&site, &json!({ "subscription": "each" }));
         all.iter().all(|one| one["state"] == "accepted").then_some(())
     };
-    until(is_there, || format!("{:?}", deliveries(&site, &[])));
+    until(is_there, || format!("{:?}", deliveries(&site, &json!({}))));
     // Again by those rules: as the newest version is.
     let again = reprocessed(&site, &mission, &["--rules", "rules.toml"]);
     assert_eq!(outcomes(&again), BTreeMap::from([("same".to_owned(), count)]), "{again}");

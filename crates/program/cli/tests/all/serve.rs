@@ -9,6 +9,7 @@
 mod clients;
 mod s3;
 
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{printed, run, text};
 use crate::support::recordings::{CLEAN, recording, sha256};
@@ -39,8 +40,7 @@ fn token(folder: &Path, account: &str, label: &str) -> String {
 }
 
 fn status(site: &Site) -> Value {
-    let answer = run(&["status", "--config", "centre.toml", "--json"], site.folder());
-    serde_json::from_slice(&answer.stdout).unwrap_or_default()
+    node::status("centre.toml", site.folder()).unwrap_or_default()
 }
 
 impl Served {

@@ -2,8 +2,8 @@
 //! those that the station sent, also when the centre is killed meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+use crate::support::node;
 use crate::support::patience::until;
-use crate::support::process::run;
 use crate::support::recordings::{DAMAGED, expected};
 use crate::support::site::{Site, channel};
 use serde_json::Value;
@@ -15,8 +15,7 @@ use std::net::TcpStream;
 const TABLES: &str = "[serve]\nbind = \"127.0.0.1:0\"\ninterfaces = [\"cadip\"]\n";
 
 fn status_of(site: &Site, node: &str) -> Value {
-    let answer = run(&["status", "--config", node, "--json"], site.folder());
-    serde_json::from_slice(&answer.stdout).unwrap_or_default()
+    node::status(node, site.folder()).unwrap_or_default()
 }
 
 fn status(site: &Site) -> Value {

@@ -6,7 +6,7 @@
 use crate::support::node;
 use crate::support::patience::until;
 use crate::support::ports::free_address;
-use crate::support::process::{Running, printed, run};
+use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::{expected, recording};
 use crate::support::refusal::assert_refused;
 use rustix::process::Signal;
@@ -112,13 +112,11 @@ impl Pair {
 
     fn until<T>(&self, name: &str, probe: impl Fn(&Value) -> Option<T>) -> T {
         let config = format!("{name}.toml");
-        let ask = |keys: &[&str]| {
-            run(&[&["status", "--config", &config], keys].concat(), self.folder.path()).stdout
-        };
-        let look = || node::part(&ask(&["--json"])).and_then(|status| probe(&status));
+        let at = self.folder.path();
+        let look = || node::part(&config, at).and_then(|status| probe(&status));
         until(look, || {
-            let centre = printed(&["status", "--config", "centre.toml"], self.folder.path());
-            format!("{}\n{centre}", String::from_utf8_lossy(&ask(&[])))
+            let centre = printed(&["status", "--config", "centre.toml"], at);
+            format!("{}\n{centre}", text(&run(&["status", "--config", &config], at).stdout))
         })
     }
 
@@ -220,8 +218,7 @@ fn whole() -> BTreeMap<String, Value> {
     let station = Running::start(&["run", "whole.toml", "--until-sent"], pair.folder.path());
     assert_eq!(station.end().code, Some(0));
     let ask = || {
-        let answer = run(&["status", "--config", "centre.toml", "--json"], pair.folder.path());
-        let status = node::part(&answer.stdout)?;
+        let status = node::part("centre.toml", pair.folder.path())?;
         let made = made_of_windows(&status)?;
         let products = status["contacts"][0]["products"].as_array()?.len();
         (products > 0 && made.len() == products).then_some(made)

@@ -4,7 +4,7 @@
 
 use crate::support::node;
 use crate::support::patience::until;
-use crate::support::process::{Running, printed, run};
+use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::recording;
 use serde_json::Value;
 use skyhaul_level0::construction::ConstructionRecord;
@@ -152,10 +152,8 @@ impl Network {
 
 #[track_caller]
 fn status<T>(at: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
-    let ask =
-        |keys: &[&str]| run(&[&["status", "--config", "centre.toml"], keys].concat(), at).stdout;
-    let look = || node::part(&ask(&["--json"])).and_then(|status| probe(&status));
-    until(look, || String::from_utf8_lossy(&ask(&[])).into_owned())
+    let look = || node::part("centre.toml", at).and_then(|status| probe(&status));
+    until(look, || text(&run(&["status", "--config", "centre.toml"], at).stdout))
 }
 
 fn digests(made: &Made) -> BTreeMap<&String, &Value> {
@@ -317,8 +315,7 @@ fn a_kill_and_a_third_contact_while_contacts_are_joined_change_nothing() {
     network.play("south");
     let mut kills = 0;
     let is_over = |network: &Network| {
-        let status = run(&["status", "--config", "centre.toml", "--json"], network.folder.path());
-        let status = node::part(&status.stdout).unwrap_or_default();
+        let status = node::part("centre.toml", network.folder.path()).unwrap_or_default();
         let is_made = |one: &Value| one["state"] == "made";
         let all = status["assembled"].as_array().cloned().unwrap_or_default();
         !all.is_empty() && all.iter().all(is_made)

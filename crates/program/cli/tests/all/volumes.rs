@@ -9,7 +9,7 @@ use crate::support::patience::until;
 use crate::support::process::{printed, run, text};
 use crate::support::refusal::{assert_alone, assert_refused};
 use crate::support::site::Site;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -27,7 +27,7 @@ fn flip(path: &Path) {
 }
 
 fn all_accepted(site: &Site, count: usize) {
-    let accepted = || deliveries(site, &["--state", "accepted"]);
+    let accepted = || deliveries(site, &json!({ "state": "accepted" }));
     until(|| (accepted().len() == count).then_some(()), || format!("{:?}", accepted()));
 }
 
@@ -201,7 +201,7 @@ fn a_product_that_is_sent_again_has_a_record_with_a_new_number() {
     };
     all_accepted(&site, 1);
     let first = record().unwrap();
-    let id = deliveries(&site, &[])[0]["id"].to_string();
+    let id = deliveries(&site, &json!({}))[0]["id"].to_string();
     printed(&["deliveries", "again", &id, "--config", "centre.toml"], site.folder());
     let second = until(|| record().filter(|second| *second != first), || first.clone());
     let number = |text: &str| text.rsplit(':').next().unwrap().parse::<u32>().unwrap();

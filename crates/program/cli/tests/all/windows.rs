@@ -4,7 +4,7 @@
 
 use crate::support::node;
 use crate::support::patience::until;
-use crate::support::process::{printed, run};
+use crate::support::process::printed;
 use crate::support::recordings::{recording, sha256};
 use crate::support::site::Site;
 use rand::{Rng, SeedableRng};
@@ -114,8 +114,7 @@ fn accounts(folder: &Path, basis: &str) -> BTreeMap<String, String> {
 
 /// Whether the centre has made what is to be made of the window.
 fn is_made(site: &Site) -> bool {
-    let answer = run(&["status", "--config", "centre.toml", "--json"], site.folder());
-    let status = node::part(&answer.stdout);
+    let status = node::part("centre.toml", site.folder());
     let waits = |status: Value| {
         status["assembled"].as_array().unwrap().iter().any(|one| one["state"] == "waiting")
     };

@@ -84,10 +84,7 @@ impl Centres {
     #[track_caller]
     pub fn node_until<T>(&self, name: &str, probe: impl Fn(&Value) -> Option<T>) -> T {
         let config = format!("{name}.toml");
-        let look = || {
-            let answer = run(&["status", "--config", &config, "--json"], self.folder());
-            node::part(&answer.stdout).and_then(|status| probe(&status))
-        };
+        let look = || node::part(&config, self.folder()).and_then(|status| probe(&status));
         until(look, || self.state(&config))
     }
 

@@ -149,10 +149,7 @@ pub fn channel_of(name: &str, keys: &str) -> String {
 /// Asks for the status of a node until `probe` returns a value.
 #[track_caller]
 fn ask_until<T>(config: &str, folder: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
-    let look = || {
-        let answer = run(&["status", "--config", config, "--json"], folder);
-        node::part(&answer.stdout).and_then(|status| probe(&status))
-    };
+    let look = || node::part(config, folder).and_then(|status| probe(&status));
     until(look, || {
         let shown = run(&["status", "--config", config], folder);
         format!("{}{}", text(&shown.stdout), text(&shown.stderr))

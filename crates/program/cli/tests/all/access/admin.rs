@@ -4,6 +4,7 @@
 use super::page::{click, fill, log_in};
 use super::{HASH, Shown, is};
 use crate::support::browser::Browser;
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::{printed, run, text};
 use serde_json::Value;
@@ -91,9 +92,8 @@ fn a_key_is_changed_and_another_one_revoked_by_an_admin_of_this_page_after_it_wa
     assert_eq!((&row["name"], &row["outcome"]), (&"ada".into(), &"done".into()), "{audit:#}");
     assert_eq!(row["subject"], format!("key {}", peer_key()));
     let revoked = || {
-        let lines = printed(&["events", "--config", "n.toml", "--json"], shown.folder());
-        let mut lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.find(|event| event["kind"] == "key.revoked")
+        let events = node::events("n.toml", shown.folder());
+        events.into_iter().find(|event| event["kind"] == "key.revoked")
     };
     let event = until(revoked, || "no key.revoked".to_owned());
     assert_eq!(event["cause"]["kind"], "order.given", "{event:#}");

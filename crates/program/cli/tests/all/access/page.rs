@@ -2,6 +2,7 @@
 
 use super::Shown;
 use crate::support::browser::Browser;
+use crate::support::node;
 use crate::support::patience::until;
 use crate::support::process::printed;
 use serde_json::Value;
@@ -61,8 +62,8 @@ fn an_operator_logs_in_by_the_page_acknowledges_an_alarm_and_logs_out() {
     let complaints = browser.complaints.iter().filter(|said| !said.contains("401"));
     assert_eq!(complaints.count(), 0, "{:?}", browser.complaints);
     let events = || {
-        let lines = printed(&["events", "--config", "n.toml", "--json"], shown.folder());
-        lines.contains("alarm.acknowledged").then_some(())
+        let events = node::events("n.toml", shown.folder());
+        events.iter().any(|event| event["kind"] == "alarm.acknowledged").then_some(())
     };
     until(events, || "no acknowledgement among the events".to_owned());
 }

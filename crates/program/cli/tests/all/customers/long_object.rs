@@ -6,6 +6,7 @@ use super::store::{Gateway, Store};
 use super::{answers, backfill, deliveries, deliveries_in, is_all, subscription, until};
 use crate::outlets::{catalogue_of, item_file, publish_files};
 use crate::support::site::Site;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::Read;
@@ -56,7 +57,7 @@ fn of_a_long_object_at_most_a_part_goes_twice_for_each_kill() {
         let mut last = line.sent();
         while last < wanted {
             let more = || Some(line.sent()).filter(|now| *now > last);
-            last = until(more, || format!("{:?}", deliveries(site, &[])));
+            last = until(more, || format!("{:?}", deliveries(site, &json!({}))));
         }
     };
     sent_until(size / 4, &site);
@@ -73,7 +74,7 @@ fn of_a_long_object_at_most_a_part_goes_twice_for_each_kill() {
     while !done() {
         // Nothing more goes while the store puts the parts together.
         let next = || done().then_some(u64::MAX).or(Some(line.sent()).filter(|now| *now > last));
-        last = until(next, || format!("{:?}", deliveries(&site, &[])));
+        last = until(next, || format!("{:?}", deliveries(&site, &json!({}))));
     }
     let twice = line.sent().saturating_sub(size);
     eprintln!("{size} bytes, three kills: {twice} went twice or are of the protocol");

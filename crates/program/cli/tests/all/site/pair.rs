@@ -81,9 +81,7 @@ impl Pair {
 
     /// The status of a node. `None` while it does not answer.
     pub fn status(&self, name: &str) -> Value {
-        let config = format!("{name}.toml");
-        let answer = run(&["status", "--config", &config, "--json"], self.folder());
-        node::part(&answer.stdout).unwrap_or_default()
+        node::part(&format!("{name}.toml"), self.folder()).unwrap_or_default()
     }
 
     pub fn shown(&self, name: &str) -> String {
