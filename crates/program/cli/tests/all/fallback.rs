@@ -206,7 +206,9 @@ fn when_udp_is_cut_in_mid_session_tcp_takes_over_at_once_until_udp_is_back() {
     changing.change(&LinkConfig { loss: Loss::Independent(Probability::ONE), ..line() });
     station.log_until("path silent");
     let log = station.log_until("using TCP");
-    assert!(log.lines().count() <= 2, "TCP is called at once: {log}");
+    // Alarms, as that the machine is busy, may stand between the lines about paths.
+    let of_paths = log.lines().filter(|line| line.contains("path="));
+    assert!(of_paths.count() <= 2, "TCP is called at once: {log}");
     let paths = changing.paths(|paths| states(paths) == ["silent", "active"]);
     assert!(paths[0]["reason"].as_str().unwrap().contains("nothing is received"), "{paths:?}");
     changing.site.assert_whole();
