@@ -7,10 +7,11 @@ another node; those whose server is not installed are left out, and said so.
 
 1. For BENCH_SECONDS (60) all of them together get BENCH_RATE (11.6) MB/s: printed are the bytes
    that went, the processor time of the node, and its memory. Bar: 25 % of one core.
-2. BENCH_PRODUCTS (200) small products are ordered one after the other, each BENCH_APART (0.06) s,
-   in BENCH_ROUNDS (3) rounds without bad customers and as many with three: one accepts and never
+2. BENCH_PRODUCTS (80) small products are ordered one after the other, each BENCH_APART (0.3) s, in
+   BENCH_ROUNDS (3) rounds without bad customers and as many with three: one accepts and never
    reads, one is a folder whose files block whoever opens them, one is a store that answers 503.
-   They have all products in their backlogs. Printed are the median and 95th percentile of the time
+   They have all products in their backlogs. Servers keep up with that on two cores: faster orders
+   would measure them. Printed are the median and 95th percentile of the time
    from the order to the acceptance, of each round, and by how much the bad ones lengthen the 95th
    percentile. Bar: 10 %.
 3. The same, where the node also serves its products (`[serve]`): rounds without readers, and rounds
@@ -43,8 +44,8 @@ from slow_readers import SlowReaders, raise_limit
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
 RATE = float(os.environ.get("BENCH_RATE", "11.6"))
-PRODUCTS = int(os.environ.get("BENCH_PRODUCTS", "200"))
-APART = float(os.environ.get("BENCH_APART", "0.06"))
+PRODUCTS = int(os.environ.get("BENCH_PRODUCTS", "80"))
+APART = float(os.environ.get("BENCH_APART", "0.3"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SLOW = int(os.environ.get("BENCH_SLOW", "2000"))
 
@@ -271,16 +272,19 @@ def subscription(name, to, into):
 
 
 def make_products(base, station_key, centre_key, lengths, wanted):
-    """Plays downlinks of these numbers of frames, and the last of them again, until there are so
-    many products."""
+    """Plays downlinks of these numbers of frames, and more of the last, until there are so many
+    products. Each is of an hour of its own: of downlinks that overlap, the node would make further
+    versions while it delivers."""
     centre = start_centre(base, "")
     address = ask("status")["centre"]["address"]
     played = 0
     while True:
         frames = lengths[min(played, len(lengths) - 1)]
-        output = f"x{frames}.dat"
-        if not (root / output).exists():
-            run("generate", "--mission", "noaa-21", "--frames", str(frames), "--output", output)
+        start = datetime.datetime(2026, 1, 1) + datetime.timedelta(hours=played)
+        (root / "downlink.toml").write_text(f"start = {start.isoformat()}Z\n")
+        output = "x.dat"
+        run("generate", "downlink.toml", "--mission", "noaa-21", "--frames", str(frames),
+            "--output", output)
         (root / "station.toml").write_text(
             '[node]\nname = "s"\nkey = "s.key"\nstate = "spool"\n[[destination]]\nto = "node:c"\n'
             f'[[peer]]\nname = "c"\naddresses = ["{address}"]\nfingerprints = ["{centre_key}"]\n'
@@ -293,6 +297,7 @@ def make_products(base, station_key, centre_key, lengths, wanted):
         found = catalogue()
         if len(found) >= wanted:
             stop(centre)
+            (root / output).unlink()
             return found
 
 

@@ -69,22 +69,27 @@ fn search_in(
     source: &str,
 ) -> rusqlite::Result<ItemPage> {
     let mut clause = Clause::default();
+    // First, so that SQLite begins there and not at a bound of the filter: it takes one of those
+    // that are as good.
+    if let Some(after) = query.after {
+        clause.sql.push_str("(published, id) < (?, ?) AND ");
+        clause.values.push(Value::Integer(after.published.as_micros()));
+        clause.values.push(Value::Integer(after.id.cast_signed()));
+    }
+    clause.sql.push('(');
     match &query.filter {
         Some(filter) => clause.filter(filter),
         None => clause.sql.push('1'),
     }
-    if let Some(after) = query.after {
-        clause.sql = format!("({}) AND (published, id) < (?, ?)", clause.sql);
-        clause.values.push(Value::Integer(after.published.as_micros()));
-        clause.values.push(Value::Integer(after.id.cast_signed()));
-    }
+    clause.sql.push(')');
     clause.values.push(Value::Integer(i64::try_from(query.limit + 1).unwrap_or(i64::MAX)));
     let sql = format!(
         "SELECT {} FROM {source} WHERE {} ORDER BY published DESC, id DESC LIMIT ?",
         items::COLUMNS,
         clause.sql
     );
-    let mut statement = connection.prepare(&sql)?;
+    // A page after the other, and thousands of looks at one name, are one statement.
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut found: Vec<ItemRow> = statement
         .query_map(params_from_iter(clause.values), items::read)?
         .collect::<Result<_, _>>()?;
@@ -228,4 +233,75 @@ fn glob(parts: &[LikePart]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+    use skyhaul_catalogue::{CompareOp, Item, ItemForm, ItemState};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    fn item(number: i64) -> Item {
+        Item {
+            name: format!("P{number}"),
+            version: 1,
+            form: ItemForm::Session,
+            mission: "aqua".to_owned(),
+            product: "modis".to_owned(),
+            stations: Vec::new(),
+            apids: Vec::new(),
+            start: None,
+            end: None,
+            published: Utc::from_micros(number),
+            packets: 1,
+            missing: 0,
+            state: ItemState::Present,
+            files: Vec::new(),
+        }
+    }
+
+    /// Regression: each page of what a subscription takes looked at all pages before it, where a
+    /// filter bounds the time too.
+    #[test]
+    fn a_page_costs_the_same_wherever_it_is() {
+        const ITEMS: i64 = 3_000;
+        let folder = tempfile::tempdir().unwrap();
+        let mut connection = schema::open(&folder.path().join("catalogue.db")).unwrap();
+        connection.execute_batch("BEGIN").unwrap();
+        for number in 1..=ITEMS {
+            items::add(&connection, &item(number)).unwrap();
+        }
+        connection.execute_batch("COMMIT").unwrap();
+        let steps = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&steps);
+        let count = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        connection.progress_handler(1, Some(count)).unwrap();
+        let published = |op, at| {
+            let at = PropertyValue::Time(Utc::from_micros(at));
+            Filter::Compare(Property::Published, op, at)
+        };
+        let present = PropertyValue::Text("present".to_owned());
+        let filter = Filter::And(vec![
+            published(CompareOp::GreaterEqual, 0),
+            published(CompareOp::Less, 2 * ITEMS),
+            Filter::Compare(Property::State, CompareOp::Equal, present),
+        ]);
+        let cost_after = |place: i64| {
+            let after = PageToken { published: Utc::from_micros(place), id: place as u64 };
+            let query = ItemQuery { filter: Some(filter.clone()), after: Some(after), limit: 100 };
+            let before = steps.load(Ordering::Relaxed);
+            let page = search(&connection, &query).unwrap();
+            assert_eq!(page.items.len(), 100);
+            assert_eq!(page.items[0].id, place as u64 - 1);
+            steps.load(Ordering::Relaxed) - before
+        };
+        let first = cost_after(ITEMS);
+        let last = cost_after(101);
+        assert!(last < first * 3 / 2, "{first} steps of the first page, {last} of the last one");
+    }
 }

@@ -75,6 +75,8 @@ pub struct HttpCall<'a> {
     pub body: CallBody<'a>,
     /// What of the answer is kept.
     pub keep: Keep,
+    /// How long the server may work before it answers, beyond the usual.
+    pub work: Duration,
 }
 
 /// What of an answer is kept.
@@ -113,8 +115,8 @@ pub enum Cut {
 impl<'a> HttpCall<'a> {
     /// A request without a body, whose answer is short.
     pub fn new(method: Method, target: impl Into<String>) -> Self {
-        let keep = Keep::Bytes(MOST_ANSWER);
-        Self { method, target: target.into(), headers: Vec::new(), body: CallBody::Empty, keep }
+        let (target, headers, keep) = (target.into(), Vec::new(), Keep::Bytes(MOST_ANSWER));
+        Self { method, target, headers, body: CallBody::Empty, keep, work: Duration::ZERO }
     }
 
     /// With one more header.
@@ -132,6 +134,12 @@ impl<'a> HttpCall<'a> {
     /// With another rule of what is kept.
     pub fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
+        self
+    }
+
+    /// With work of the server that takes so long.
+    pub fn work(mut self, work: Duration) -> Self {
+        self.work = work;
         self
     }
 
@@ -238,6 +246,17 @@ impl HttpClient {
             runtime.end();
         }
         asked
+    }
+
+    /// Waits before the next call.
+    ///
+    /// # Errors
+    /// This machine lacks resources.
+    pub fn pause(&mut self, length: Duration) -> Result<(), DeliveryFailure> {
+        self.runtime.run(async {
+            tokio::time::sleep(length).await;
+            Ok(())
+        })
     }
 }
 
@@ -350,7 +369,7 @@ impl Caller<'_> {
             if watch(now) == GoOn::Stop {
                 return Asked::Stopped;
             }
-            if idle >= self.access.stall {
+            if idle >= self.patience(call) {
                 return Asked::Failed(stalled(self.place, "an answer was awaited", idle));
             }
         };
@@ -397,7 +416,7 @@ impl Caller<'_> {
             Keep::Bytes(most) => most,
             Keep::Digest => MOST_ANSWER,
         };
-        while let Some(frame) = self.frame(&mut body).await? {
+        while let Some(frame) = self.frame(&mut body, self.patience(call)).await? {
             length += frame.len() as u64;
             if is_hashed {
                 hash.update(&frame);
@@ -413,13 +432,22 @@ impl Caller<'_> {
         Ok(HttpAnswer { status: head.status, headers: head.headers, body: kept, is_cut, digest })
     }
 
-    async fn frame(&self, body: &mut Incoming) -> Result<Option<bytes::Bytes>, DeliveryFailure> {
-        let stall = self.access.stall;
+    /// The longest time in which nothing of a request or of its answer moves. Some servers send the
+    /// head of an answer before they begin the work that it is about.
+    fn patience(&self, call: &HttpCall<'_>) -> Duration {
+        self.access.stall + call.work
+    }
+
+    async fn frame(
+        &self,
+        body: &mut Incoming,
+        patience: Duration,
+    ) -> Result<Option<bytes::Bytes>, DeliveryFailure> {
         loop {
             let next = core::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
-            let frame = timeout(stall, next)
+            let frame = timeout(patience, next)
                 .await
-                .map_err(|_| stalled(self.place, "an answer came in", stall))?;
+                .map_err(|_| stalled(self.place, "an answer came in", patience))?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| {
                 self.failed(FailureKind::Line, format!("the answer broke off: {error}"))

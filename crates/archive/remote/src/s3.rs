@@ -23,8 +23,9 @@ use check::PartSum;
 use hyper::Method;
 use skyhaul_dispatch::{DeliveryFailure, FailureKind, Proof};
 use skyhaul_units::ByteCount;
+use std::time::Duration;
 use store::{Store, StoreCall};
-use upload::{Upload, Uploaded};
+use upload::{Upload, Uploaded, joining};
 
 /// A bucket, or what begins with a prefix in it.
 pub struct S3Sink {
@@ -33,6 +34,24 @@ pub struct S3Sink {
     least_part: ByteCount,
     /// Who tries what the store can.
     tried_by: String,
+}
+
+/// How the sending of a file ended.
+enum Sent {
+    /// With this answer to the last request.
+    Answered(HttpAnswer),
+    /// The store has put its parts together: it is there, with this proof.
+    Joined(Proof),
+    /// The caller stopped it.
+    Stopped,
+}
+
+/// What came of the wait for an object whose parts a store has.
+enum Joined {
+    There(Proof),
+    /// It did not come in the time that it may take.
+    Missing,
+    Stopped,
 }
 
 impl S3Sink {
@@ -71,7 +90,7 @@ impl S3Sink {
         key: &str,
         check: StoreCheck,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
-    ) -> Result<Option<HttpAnswer>, DeliveryFailure> {
+    ) -> Result<Sent, DeliveryFailure> {
         let (mut source, mut sum) = (PublishedSource::open(file)?, PartSum::new(check));
         while !source.is_at_end() {
             sum.update(&source.next(PIECE)?);
@@ -86,32 +105,89 @@ impl S3Sink {
             call = call.header(name, value);
         }
         let mut watch = |taken| progress(PlaceProgress::Sent(ByteCount::new(taken)));
-        self.store.ask_watched(&call, &mut watch)
+        let answer = self.store.ask_watched(&call, &mut watch)?;
+        Ok(answer.map_or(Sent::Stopped, Sent::Answered))
     }
 
+    /// Sends a file in parts.
     fn upload(
         &mut self,
         file: &OutgoingFile,
         key: &str,
         resume: &ResumeNote,
         progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
-    ) -> Result<Option<HttpAnswer>, DeliveryFailure> {
+    ) -> Result<Sent, DeliveryFailure> {
         let check = self.known()?.check;
         let mut upload = Upload { store: &mut self.store, key, file };
-        let note = match upload.resumed(resume)? {
+        let mut resumed = upload.resumed(resume)?;
+        let has_parts = resumed.as_ref().is_some_and(|note| !note.parts.is_empty());
+        if upload.is_sent(resume) && !has_parts {
+            match self.joined(file, progress)? {
+                Joined::There(proof) => return Ok(Sent::Joined(proof)),
+                Joined::Stopped => return Ok(Sent::Stopped),
+                Joined::Missing => resumed = None,
+            }
+        }
+        let mut upload = Upload { store: &mut self.store, key, file };
+        let note = match resumed {
             Some(note) => note,
             None => {
                 let note = upload.begin(check, self.least_part)?;
                 let step = ResumeStep::Whole(ResumeNote::Upload(note.clone()));
                 if progress(PlaceProgress::Reached(&step)) == GoOn::Stop {
-                    return Ok(None);
+                    return Ok(Sent::Stopped);
                 }
                 note
             }
         };
         match upload.run(note, progress)? {
-            Uploaded::Answered(answer) => Ok(Some(answer)),
-            Uploaded::Stopped => Ok(None),
+            Uploaded::Answered(answer) => Ok(Sent::Answered(answer)),
+            Uploaded::Gone(answer) => self.joined_after(file, &answer, progress),
+            Uploaded::Stopped => Ok(Sent::Stopped),
+        }
+    }
+
+    /// What comes of an upload whose completion a store answered so: it has no such upload.
+    fn joined_after(
+        &mut self,
+        file: &OutgoingFile,
+        answer: &HttpAnswer,
+        progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
+    ) -> Result<Sent, DeliveryFailure> {
+        match self.joined(file, progress)? {
+            Joined::There(proof) => Ok(Sent::Joined(proof)),
+            Joined::Stopped => Ok(Sent::Stopped),
+            Joined::Missing => {
+                // The next attempt does not wait for it once more.
+                progress(PlaceProgress::Reached(&ResumeStep::Whole(ResumeNote::Nothing)));
+                let doing = format!("putting the parts of {} together", file.name);
+                let failure = refused(&self.store.place, &doing, answer);
+                let what = format!("{}; it is sent once more", failure.sentence);
+                Err(DeliveryFailure::new(FailureKind::Line, what))
+            }
+        }
+    }
+
+    /// Waits for an object all of whose parts a store has, for as long as it may put them together.
+    /// While it does so, some stores show neither the upload nor the object.
+    fn joined(
+        &mut self,
+        file: &OutgoingFile,
+        progress: &mut dyn FnMut(PlaceProgress<'_>) -> GoOn,
+    ) -> Result<Joined, DeliveryFailure> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match self.look(file)? {
+                RemoteFound::Same(proof) => return Ok(Joined::There(proof)),
+                RemoteFound::Differs => return Err(differs(&self.store.place, &file.name)),
+                RemoteFound::Absent if waited >= joining(file) => return Ok(Joined::Missing),
+                RemoteFound::Absent => {}
+            }
+            if progress(PlaceProgress::Sent(file.size)) == GoOn::Stop {
+                return Ok(Joined::Stopped);
+            }
+            self.store.pause(LOOK_EVERY)?;
+            waited += LOOK_EVERY;
         }
     }
 
@@ -229,11 +305,15 @@ impl RemoteSink for S3Sink {
             RemoteFound::Absent => {}
         }
         let check = self.known()?.check;
-        let answer = match file.size <= self.least_part {
+        let sent = match file.size <= self.least_part {
             true => self.put(file, &key, check, progress)?,
             false => self.upload(file, &key, resume, progress)?,
         };
-        let Some(answer) = answer else { return Ok(Placing::Stopped) };
+        let answer = match sent {
+            Sent::Answered(answer) => answer,
+            Sent::Joined(proof) => return Ok(Placing::Placed(proof)),
+            Sent::Stopped => return Ok(Placing::Stopped),
+        };
         match self.is_placed(file, &answer)? {
             Some(proof) => {
                 // The object of another writer is the same; this upload is not needed.
@@ -327,3 +407,6 @@ impl RemoteSink for S3Sink {
         self.store.done(&doing, &StoreCall::of(Method::DELETE, &from_key)).map(drop)
     }
 }
+
+/// How often a store is asked for an object that it puts together.
+const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -22,3 +22,12 @@ pub fn set(socket: impl AsFd, level: i32, name: i32, value: libc::c_int) -> io::
     };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Limits the bytes that a TCP socket takes beyond what TCP may send now (TCP_NOTSENT_LOWAT,
+/// tcp(7)).
+///
+/// # Errors
+/// As the system says.
+pub fn limit_unsent(socket: impl AsFd, bytes: libc::c_int) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+}

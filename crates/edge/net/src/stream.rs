@@ -5,9 +5,7 @@
 //! their owner watches [`TcpPathStream::fd`] for reading while the path wants to read, and for
 //! writing while [`TcpPathStream::is_blocked`].
 
-mod unsent;
-
-use crate::Clock;
+use crate::{Clock, option};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt,
@@ -56,7 +54,7 @@ impl TcpPathStream {
         socket.set_nonblocking(true)?;
         // The path hands over whole batches, which must not be held back.
         sockopt::set_tcp_nodelay(&socket, true)?;
-        unsent::limit(&socket, MOST_UNSENT)?;
+        option::limit_unsent(&socket, MOST_UNSENT)?;
         Ok(Self { socket, held: Vec::new(), blocked: true, is_shut: false })
     }
 

@@ -3,8 +3,9 @@
 //!
 //! A [`Ledger`] takes each durable frame, in the order of its contact's blocks. Counts of a virtual
 //! channel that were skipped are a [`MissingFrames`]; frames of another contact fill it, either one
-//! that the station made to complete this one, or one of another station. [`Ledger::ask`] returns
-//! the questions for a station, [`Ledger::answer`] takes its answers ([`talk`]).
+//! that the station made to complete this one, or one of another station. A frame of the former may
+//! come before the gap is found: behind a relay, nobody waits for the question. [`Ledger::ask`]
+//! returns the questions for a station, [`Ledger::answer`] takes its answers ([`talk`]).
 //!
 //! The caller keeps the state of a contact as one small record ([`Ledger::record`],
 //! [`Ledger::restore`]); after a restart, blocks that are in the record are skipped
@@ -15,6 +16,7 @@
 //! channels of idle frames are left out by the caller.
 
 mod contact;
+mod early;
 mod gap;
 mod position;
 mod questions;
@@ -28,6 +30,7 @@ pub use position::Place;
 pub use record::LedgerRecordError;
 
 use contact::Contact;
+use early::ALL_EARLY_MAX;
 use gap::Withdrawal;
 use questions::{Asked, Questions};
 use skyhaul_units::{Duration, FlowId, Instant, Seq, Utc};
@@ -111,6 +114,20 @@ pub struct LedgerTotals {
     pub asks: u64,
 }
 
+/// How much more of a contact may be kept.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    gaps: usize,
+    early: usize,
+}
+
+/// Whether a frame was missing somewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    None,
+    One,
+}
+
 /// Contacts kept: two weeks of fifty a day and their refills. Closed contacts without missing
 /// frames are removed first, the oldest first.
 pub const CONTACTS_MAX: usize = 1_024;
@@ -159,11 +176,26 @@ impl Ledger {
         contact.next_block = block.next();
         self.changed.insert(id.clone());
         let completes = contact.opened.completes;
-        let others = self.contacts.iter().filter(|(other, _)| *other != id);
-        let room = ALL_GAPS_MAX.saturating_sub(others.map(|(_, contact)| contact.gaps.len()).sum());
+        let room = self.room_for(id);
         for seen in frames {
-            self.frame(id, completes, seen, room);
+            match (self.fill(id, completes, seen), completes) {
+                // A contact that completes another has only frames that are missing there, so it
+                // always has gaps.
+                (Filled::None, Some(flow)) => self.keep_early(id, flow, seen, room.early),
+                (_, Some(_)) => {}
+                (_, None) => self.follow(id, seen, room.gaps),
+            }
         }
+    }
+
+    /// How much may be kept of one contact beside all others.
+    fn room_for(&self, id: &ContactId) -> Room {
+        let mut room = Room { gaps: ALL_GAPS_MAX, early: ALL_EARLY_MAX };
+        for (_, contact) in self.contacts.iter().filter(|(other, _)| *other != id) {
+            room.gaps = room.gaps.saturating_sub(contact.gaps.len());
+            room.early = room.early.saturating_sub(contact.early.len());
+        }
+        room
     }
 
     /// A block of a contact is not here.
@@ -229,11 +261,20 @@ impl Ledger {
         let Some(contact) = self.contacts.get_mut(id) else { return };
         if !contact.is_closed {
             // A contact that completes another always has breaks.
-            let is_whole = contact.opened.completes.is_none();
+            let completes = contact.opened.completes;
+            let is_whole = completes.is_none();
             contact.close(if is_whole { packets } else { Vec::new() });
             self.changed.insert(id.clone());
             self.due.insert(id.clone());
-            if let Some(flow) = contact.opened.completes {
+            // No more gaps are found in it.
+            for (other, completing) in &mut self.contacts {
+                let is_its =
+                    completing.opened.completes == Some(id.flow) && other.station == id.station;
+                if is_its && completing.early.clear() {
+                    self.changed.insert(other.clone());
+                }
+            }
+            if let Some(flow) = completes {
                 self.undelivered(ContactId { station: id.station.clone(), flow });
             }
         }
@@ -367,19 +408,9 @@ impl Ledger {
         Ok(())
     }
 
-    fn frame(
-        &mut self,
-        id: &ContactId,
-        completes: Option<FlowId>,
-        seen: &DurableFrame,
-        room: usize,
-    ) {
-        self.fill(id, completes, seen);
-        // A contact that completes another has only frames that are missing there, so it always has
-        // gaps.
-        let Some(contact) = self.contacts.get_mut(id).filter(|_| completes.is_none()) else {
-            return;
-        };
+    /// Follows the frame count of a contact.
+    fn follow(&mut self, id: &ContactId, seen: &DurableFrame, room: usize) {
+        let Some(contact) = self.contacts.get_mut(id) else { return };
         let (lost, now) = contact.follow(seen, room);
         // A restart that was none.
         self.totals.restarts = self.totals.restarts.saturating_sub(u64::from(lost.is_some()));
@@ -388,19 +419,45 @@ impl Ledger {
                 contact::Followed::On => {}
                 contact::Followed::Restart => self.totals.restarts += 1,
                 contact::Followed::Overflow => self.totals.overflow += 1,
-                contact::Followed::Gap(number) => {
-                    if let Some(gap) = contact.gaps.get(&number) {
-                        self.unfilled.insert(gap, id, number);
-                        self.due.insert(id.clone());
-                    }
-                }
+                contact::Followed::Gap(number) => self.found(id, number),
             }
+        }
+    }
+
+    /// A gap of a contact is new.
+    fn found(&mut self, id: &ContactId, number: u64) {
+        let contact = self.contacts.get_mut(id);
+        let Some(mut gap) = contact.and_then(|contact| contact.gaps.remove(&number)) else {
+            return;
+        };
+        for (other, contact) in &self.contacts {
+            if contact.opened.completes == Some(id.flow) && other.station == id.station {
+                contact.early.fill(&mut gap);
+            }
+        }
+        if !gap.is_filled() {
+            self.unfilled.insert(&gap, id, number);
+            self.due.insert(id.clone());
+        }
+        if let Some(contact) = self.contacts.get_mut(id) {
+            contact.gaps.insert(number, gap);
+        }
+    }
+
+    /// Keeps a frame that no gap of contact number `flow` lacks so far, until that has ended.
+    fn keep_early(&mut self, id: &ContactId, flow: FlowId, seen: &DurableFrame, room: usize) {
+        let whole = self.contacts.get(&ContactId { station: id.station.clone(), flow });
+        if whole.is_some_and(|whole| whole.is_closed) {
+            return;
+        }
+        if let Some(contact) = self.contacts.get_mut(id) {
+            contact.early.keep(seen, room);
         }
     }
 
     /// Checks whether a frame is missing in another contact: in the one that its own completes, or
     /// in one of another station.
-    fn fill(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &DurableFrame) {
+    fn fill(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &DurableFrame) -> Filled {
         let mut filled: Option<(GapKey, bool)> = None;
         for key in self.unfilled.before(seen.channel, seen.place.received + TOLERANCE, id) {
             let is_own = key.contact.station == id.station;
@@ -421,12 +478,12 @@ impl Ledger {
                 break;
             }
         }
-        if let Some((key, is_whole)) = filled {
-            if is_whole {
-                self.unfilled.remove(seen.channel, &key);
-            }
-            self.changed.insert(key.contact);
+        let Some((key, is_whole)) = filled else { return Filled::None };
+        if is_whole {
+            self.unfilled.remove(seen.channel, &key);
         }
+        self.changed.insert(key.contact);
+        Filled::One
     }
 
     /// The contact that completes another has ended: frames that were promised but are not there

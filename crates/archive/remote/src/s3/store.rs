@@ -14,6 +14,7 @@ use hyper::Method;
 use hyper::header::HeaderName;
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
 use skyhaul_units::Utc;
+use std::time::Duration;
 
 /// A bucket.
 pub struct Store {
@@ -35,6 +36,7 @@ pub struct StoreCall<'a> {
     headers: Vec<(&'static str, String)>,
     body: CallBody<'a>,
     keep: Keep,
+    work: Duration,
 }
 
 impl<'a> StoreCall<'a> {
@@ -42,7 +44,7 @@ impl<'a> StoreCall<'a> {
     pub fn of(method: Method, key: &'a str) -> Self {
         let keep = HttpCall::new(Method::GET, "").keep;
         let (query, headers, body) = (Vec::new(), Vec::new(), CallBody::Empty);
-        Self { method, key: Some(key), query, headers, body, keep }
+        Self { method, key: Some(key), query, headers, body, keep, work: Duration::ZERO }
     }
 
     /// Of the bucket.
@@ -71,6 +73,12 @@ impl<'a> StoreCall<'a> {
     /// With another rule of what is kept of the answer.
     pub fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
+        self
+    }
+
+    /// With work of the store that takes so long.
+    pub fn work(mut self, work: Duration) -> Self {
+        self.work = work;
         self
     }
 }
@@ -145,6 +153,14 @@ impl Store {
         self.client.call_watched(&self.signed(call), watch)
     }
 
+    /// Waits before the next request.
+    ///
+    /// # Errors
+    /// This machine lacks resources.
+    pub fn pause(&mut self, length: Duration) -> Result<(), DeliveryFailure> {
+        self.client.pause(length)
+    }
+
     fn signed<'a>(&self, call: &StoreCall<'a>) -> HttpCall<'a> {
         let key = call.key.map(|key| format!("/{key}")).unwrap_or_default();
         let path = encoded(&format!("/{}{key}", self.bucket), "/");
@@ -172,7 +188,7 @@ impl Store {
             true => path,
             false => format!("{path}?{}", query.join("&")),
         };
-        let mut http = HttpCall::new(call.method.clone(), target).keep(call.keep);
+        let mut http = HttpCall::new(call.method.clone(), target).keep(call.keep).work(call.work);
         let all = call.headers.iter().chain(&added);
         http.headers =
             all.map(|(name, value)| (HeaderName::from_static(name), value.clone())).collect();

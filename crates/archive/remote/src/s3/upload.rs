@@ -12,6 +12,7 @@ use bytes::Bytes;
 use hyper::Method;
 use skyhaul_dispatch::{DeliveryFailure, FailureKind};
 use skyhaul_units::ByteCount;
+use std::time::Duration;
 
 /// An upload of a file.
 pub struct Upload<'a> {
@@ -28,11 +29,14 @@ pub struct Upload<'a> {
 pub enum Uploaded {
     /// The store has it, or has refused: the answer to its completion says.
     Answered(HttpAnswer),
+    /// The store has all parts, and no upload of this name any more: it puts them together, or has
+    /// given them up. The answer says the latter.
+    Gone(HttpAnswer),
     /// The caller stopped it.
     Stopped,
 }
 
-impl Upload<'_> {
+impl<'a> Upload<'a> {
     /// The upload that a note names, as far as the store still has it; or none.
     ///
     /// # Errors
@@ -63,7 +67,7 @@ impl Upload<'_> {
                 .query("uploadId", upload)
                 .query("part-number-marker", &marker);
             let answer = self.store.ask(&call)?;
-            if answer.status.as_u16() == 404 {
+            if is_gone(&answer) {
                 return Ok(None);
             }
             if !answer.status.is_success() {
@@ -135,12 +139,27 @@ impl Upload<'_> {
             self.abort(&note.upload)?;
             return Err(failure);
         }
-        let answer = self.complete(&note)?;
+        let (call, size) = (self.completion(&note), self.file.size);
+        let mut watch = |_| progress(PlaceProgress::Sent(size));
+        let Some(answer) = self.store.ask_watched(&call, &mut watch)? else {
+            return Ok(Uploaded::Stopped);
+        };
+        if is_gone(&answer) {
+            return Ok(Uploaded::Gone(answer));
+        }
         if is_hopeless(answer.status.as_u16()) {
             // Its parts will not do better the next time.
             self.abort(&note.upload)?;
         }
         Ok(Uploaded::Answered(answer))
+    }
+
+    /// Whether all parts of the file went to the upload of a note: the next that the store does with
+    /// them is to put them together.
+    pub fn is_sent(&self, note: &ResumeNote) -> bool {
+        let ResumeNote::Upload(noted) = note else { return false };
+        let there = (noted.parts.len() as u64).saturating_mul(noted.part_size);
+        noted.sha256 == self.file.sha256 && noted.part_size > 0 && there >= self.file.size.as_u64()
     }
 
     fn send_part(
@@ -177,7 +196,7 @@ impl Upload<'_> {
         Ok(Some(UploadedPart { tag: tag.to_owned(), crc: check.crc }))
     }
 
-    fn complete(&mut self, note: &UploadNote) -> Result<HttpAnswer, DeliveryFailure> {
+    fn completion(&self, note: &UploadNote) -> StoreCall<'a> {
         let mut body = String::from("<CompleteMultipartUpload>");
         let (mut crc, size) = (0, self.file.size.as_u64());
         for (index, part) in note.parts.iter().enumerate() {
@@ -204,12 +223,13 @@ impl Upload<'_> {
             .query("uploadId", &note.upload)
             .header("if-none-match", "*")
             .header("x-amz-mp-object-size", size.to_string())
-            .body(CallBody::Bytes(Bytes::from(body)));
+            .body(CallBody::Bytes(Bytes::from(body)))
+            .work(joining(self.file));
         if note.check == StoreCheck::Crc64 {
             call = call.header(CRC64_HEADER, crc64_text(crc));
             call = call.header("x-amz-checksum-type", "FULL_OBJECT");
         }
-        self.store.ask(&call)
+        call
     }
 
     /// Removes what the store keeps of it.
@@ -225,6 +245,25 @@ impl Upload<'_> {
         }
     }
 }
+
+/// Whether a store says that it has no such upload.
+fn is_gone(answer: &HttpAnswer) -> bool {
+    answer.status.as_u16() == 404 && !is_of_bucket(answer)
+}
+
+/// Whether a store says that it has no such bucket.
+fn is_of_bucket(answer: &HttpAnswer) -> bool {
+    tag_text(&answer.text(), "Code").is_some_and(|code| code == "NoSuchBucket")
+}
+
+/// The longest time in which a store puts the parts of a file together, beyond the usual of an
+/// answer: some copy them, at no less than 16 MiB/s.
+pub fn joining(file: &OutgoingFile) -> Duration {
+    Duration::from_secs(file.size.as_u64().div_ceil(JOINED_A_SECOND.as_u64()))
+}
+
+/// A disk that turns, and that others use too, reads and writes as much.
+const JOINED_A_SECOND: ByteCount = ByteCount::mib(16);
 
 /// Whether a completion was refused for the parts themselves (`BadDigest`, `InvalidPart`).
 fn is_hopeless(status: u16) -> bool {

@@ -1,15 +1,18 @@
 //! An object store that answers as a script says: what real ones do seldom.
 
-use crate::servers::{published, secret};
-use skyhaul_dispatch::FailureKind;
+use crate::servers::{publish, published, secret};
+use sha2::{Digest, Sha256};
+use skyhaul_dispatch::{FailureKind, Proof};
 use skyhaul_remote::{
-    Abilities, GoOn, OutgoingFile, PublishWay, RemoteAccess, RemotePlace, RemoteSink, ResumeNote,
-    S3Access, StoreCheck, open,
+    Abilities, GoOn, OutgoingFile, PlaceProgress, Placing, PublishWay, RemoteAccess, RemotePlace,
+    RemoteSink, ResumeNote, S3Access, StoreCheck, UploadNote, UploadedPart, open,
 };
 use skyhaul_units::ByteCount;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
 
 /// Status line, headers and body of the answer to a method and a target.
 type Script = fn(&str, &str) -> (&'static str, &'static str, &'static str);
@@ -55,6 +58,11 @@ fn serve(mut stream: TcpStream, script: Script) {
 }
 
 fn sink(dir: &Path, port: u16) -> Box<dyn RemoteSink> {
+    sink_within(dir, port, RemoteAccess::default().stall)
+}
+
+/// One that waits so long for an answer.
+fn sink_within(dir: &Path, port: u16, stall: Duration) -> Box<dyn RemoteSink> {
     let keys = "[default]\naws_access_key_id = X\naws_secret_access_key = geheim\n";
     let s3 = S3Access {
         endpoint: Some(format!("http://127.0.0.1:{port}")),
@@ -62,7 +70,7 @@ fn sink(dir: &Path, port: u16) -> Box<dyn RemoteSink> {
         least_part: ByteCount::mib(5),
         ..S3Access::default()
     };
-    let access = RemoteAccess { s3, ..RemoteAccess::default() };
+    let access = RemoteAccess { s3, stall, ..RemoteAccess::default() };
     let known = Abilities {
         server: String::new(),
         publish: PublishWay::Whole,
@@ -109,11 +117,9 @@ fn a_completion_that_says_200_and_failed_is_tried_again() {
 fn an_object_that_another_writer_put_there_meanwhile_stays() {
     // There is none at the first look; the put is refused; at the next look there is one of
     // another length.
-    static LOOKS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    static LOOKS: AtomicU32 = AtomicU32::new(0);
     let port = store(|method, _| match method {
-        "HEAD" if LOOKS.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 => {
-            ("404 Not Found", "", "")
-        }
+        "HEAD" if LOOKS.fetch_add(1, SeqCst) == 0 => ("404 Not Found", "", ""),
         "HEAD" => ("200 OK", "content-length: 5\r\n", ""),
         _ => ("412 Precondition Failed", "", "<Error><Code>PreconditionFailed</Code></Error>"),
     });
@@ -170,4 +176,140 @@ fn a_trial_gives_up_what_an_earlier_one_left_and_nothing_else() {
     let given_up = GIVEN_UP.lock().unwrap();
     let [one] = &given_up[..] else { panic!("{given_up:?}") };
     assert!(one.ends_with("uploadId=left%261"), "{one}");
+}
+
+/// A long file without content, and the note that all parts of it are at the store.
+fn sent(dir: &Path, parts: usize) -> (OutgoingFile, ResumeNote) {
+    let part_size = ByteCount::mib(16).as_u64();
+    let file = publish(dir, "long", &vec![0; parts << 24]);
+    let part = UploadedPart { tag: "t".to_owned(), crc: 0 };
+    let note = UploadNote {
+        sha256: file.sha256,
+        upload: "u".to_owned(),
+        part_size,
+        check: StoreCheck::Nothing,
+        parts: vec![part; parts],
+    };
+    (file, ResumeNote::Upload(note))
+}
+
+#[test]
+fn a_store_may_put_a_long_object_together_for_longer_than_another_answer_takes() {
+    const STALL: Duration = Duration::from_secs(4);
+    const PARTS: usize = 20;
+    let port = store(|method, target| match (method, target) {
+        ("HEAD", _) => ("404 Not Found", "", ""),
+        ("GET", target) if target.contains("uploadId=u") => {
+            static LISTED: std::sync::OnceLock<&str> = std::sync::OnceLock::new();
+            let part = |number| {
+                format!(
+                    "<Part><PartNumber>{number}</PartNumber><ETag>t</ETag><Size>{}</Size></Part>",
+                    1 << 24
+                )
+            };
+            ("200 OK", "", LISTED.get_or_init(|| (1..=PARTS).map(part).collect::<String>().leak()))
+        }
+        ("POST", target) if target.contains("uploadId=u") => {
+            std::thread::sleep(STALL * 3 / 2);
+            ("200 OK", "", "<CompleteMultipartUploadResult/>")
+        }
+        _ => ("400 Bad Request", "", ""),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let (file, note) = sent(dir.path(), PARTS);
+    let mut sink = sink_within(dir.path(), port, STALL);
+    let placed = sink.place(&file, &note, &mut |_| GoOn::Continue).unwrap();
+    assert_eq!(placed, Placing::Placed(Proof::Digest));
+    // Whoever ends the node does not wait for the store.
+    let mut asked = 0;
+    let mut stop = |_: PlaceProgress<'_>| {
+        asked += 1;
+        if asked > 1 { GoOn::Stop } else { GoOn::Continue }
+    };
+    assert_eq!(sink.place(&file, &note, &mut stop).unwrap(), Placing::Stopped);
+}
+
+/// The headers of an object of 16 MiB that has no content.
+fn whole() -> &'static str {
+    static WHOLE: std::sync::OnceLock<&str> = std::sync::OnceLock::new();
+    WHOLE.get_or_init(|| {
+        let digest = Sha256::digest(vec![0; 1 << 24]);
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("content-length: {}\r\nx-amz-meta-sha256: {digest}\r\n", 1 << 24).leak()
+    })
+}
+
+#[test]
+fn an_object_whose_upload_is_gone_with_all_parts_is_waited_for() {
+    // The node was killed while the store put the parts together: it has no upload of this name any
+    // more, and shows the object at the third look.
+    static LOOKS: AtomicU32 = AtomicU32::new(0);
+    static OTHERS: AtomicU32 = AtomicU32::new(0);
+    let port = store(|method, target| match method {
+        "HEAD" if LOOKS.fetch_add(1, SeqCst) < 2 => ("404 Not Found", "", ""),
+        "HEAD" => ("200 OK", whole(), ""),
+        "GET" if target.contains("uploadId=u") => {
+            ("404 Not Found", "", "<Error><Code>NoSuchUpload</Code></Error>")
+        }
+        _ => {
+            OTHERS.fetch_add(1, SeqCst);
+            ("400 Bad Request", "", "")
+        }
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let (file, note) = sent(dir.path(), 1);
+    let placed = sink(dir.path(), port).place(&file, &note, &mut |_| GoOn::Continue).unwrap();
+    assert_eq!(placed, Placing::Placed(Proof::Digest));
+    assert_eq!((LOOKS.load(SeqCst), OTHERS.load(SeqCst)), (3, 0));
+}
+
+#[test]
+fn an_object_whose_upload_is_gone_at_its_completion_is_waited_for() {
+    // Another attempt's completion is under way.
+    static LOOKS: AtomicU32 = AtomicU32::new(0);
+    let port = store(|method, target| match (method, target) {
+        ("HEAD", _) if LOOKS.fetch_add(1, SeqCst) < 2 => ("404 Not Found", "", ""),
+        ("HEAD", _) => ("200 OK", whole(), ""),
+        ("GET", target) if target.contains("uploadId=u") => (
+            "200 OK",
+            "",
+            "<Part><PartNumber>1</PartNumber><ETag>t</ETag><Size>16777216</Size></Part>",
+        ),
+        ("POST", target) if target.contains("uploadId=u") => {
+            ("404 Not Found", "", "<Error><Code>NoSuchUpload</Code></Error>")
+        }
+        _ => ("400 Bad Request", "", ""),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let (file, note) = sent(dir.path(), 1);
+    let placed = sink(dir.path(), port).place(&file, &note, &mut |_| GoOn::Continue).unwrap();
+    assert_eq!(placed, Placing::Placed(Proof::Digest));
+    assert_eq!(LOOKS.load(SeqCst), 3);
+}
+
+#[test]
+fn an_upload_that_a_store_gave_up_begins_anew_when_its_object_does_not_come() {
+    static BEGUN: AtomicU32 = AtomicU32::new(0);
+    let port = store(|method, target| match (method, target) {
+        ("HEAD", _) => ("404 Not Found", "", ""),
+        ("POST", target) if target.contains("uploads=") => {
+            BEGUN.fetch_add(1, SeqCst);
+            ("200 OK", "", "<R><UploadId>new</UploadId></R>")
+        }
+        ("PUT", target) if target.contains("uploadId=new") => ("200 OK", "etag: \"t\"\r\n", ""),
+        // It gives up the next one, too.
+        _ => ("404 Not Found", "", "<Error><Code>NoSuchUpload</Code></Error>"),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let (file, mut note) = sent(dir.path(), 1);
+    let begun = note.clone();
+    let mut keep = |progress: PlaceProgress<'_>| {
+        if let PlaceProgress::Reached(step) = progress {
+            note.apply(step);
+        }
+        GoOn::Continue
+    };
+    let failure = sink(dir.path(), port).place(&file, &begun, &mut keep).unwrap_err();
+    assert_eq!((failure.kind, BEGUN.load(SeqCst)), (FailureKind::Line, 1), "{failure}");
+    assert_eq!(note, ResumeNote::Nothing);
 }

@@ -292,6 +292,28 @@ fn frames_that_were_lost_before_the_relay_are_asked_for_again_and_passed_on() {
     }
 }
 
+/// Regression: frames that a relay sends before the pass that lacks them were taken for a pass of
+/// their own. Here the centre was away, and they go first.
+#[test]
+fn frames_that_overtake_the_pass_that_lacks_them_complete_it() {
+    let mut network = Network::of(&["station", "relay", "centre"]);
+    damaged_downlink(&network, 2_000);
+    let channel = "[[channel]]\nname = \"x\"\ninput = \"file:x.dat\"\nrate = \"20 Mbit/s\"\n\
+                   mission = \"noaa-21\"\nrecord_raw = true\n";
+    network.write("station", &[], &["relay"], channel);
+    network.write("relay", &["station"], &["centre"], &format!("{RELAYED}[refill]\npriority = 0\n"));
+    network.write("centre", &["relay"], &[], PRODUCTS);
+    ["relay", "station"].into_iter().for_each(|name| network.start(name));
+    let is_settled = |counts: &Value| {
+        counts["filled"].as_u64() > Some(0)
+            && ["open", "requested", "missing_frames"].iter().all(|what| counts[what] == 0)
+    };
+    gap_counts(&network, "relay", is_settled);
+    network.start("centre");
+    let counts = gap_counts(&network, "centre", is_settled);
+    assert_eq!(counts["unrecoverable"], 0, "{counts:#}");
+}
+
 /// A downlink of its own for each contact: this many frames, without idle ones between.
 fn downlink(network: &Network, name: &str, frames: u64) -> String {
     let (count, file) = (frames.to_string(), format!("{name}.dat"));

@@ -1,5 +1,6 @@
 //! The state of one contact: the frame counts of its channels, and the gaps in them.
 
+use super::early::EarlyFrames;
 use super::gap::{GapState, MissingCounts, MissingFrames};
 use super::position::Place;
 use super::talk::{Span, UnavailableReason};
@@ -118,6 +119,8 @@ pub(super) struct Contact {
     continuities: BTreeMap<Channel, Continuity>,
     pub gaps: BTreeMap<u64, MissingFrames>,
     pub next_gap: u64,
+    /// Of a contact that completes another one which has not ended yet.
+    pub early: EarlyFrames,
     pub packets: Vec<PacketGap>,
     pub asked_at: Option<Instant>,
     /// The station was told that there will be no more requests.
@@ -147,6 +150,7 @@ impl Contact {
             continuities: BTreeMap::new(),
             gaps: BTreeMap::new(),
             next_gap: 0,
+            early: EarlyFrames::new(),
             packets: Vec::new(),
             asked_at: None,
             said_last: false,

@@ -2,6 +2,7 @@
 
 use super::ContactId;
 use super::contact::{Contact, ContactStart, DurableFrame, GAPS_MAX, PACKET_GAPS_MAX, PacketGap};
+use super::early::EARLY_MAX;
 use super::gap::{GapState, MissingCounts, MissingFrames};
 use super::position::Place;
 use super::talk::UnavailableReason;
@@ -34,6 +35,8 @@ struct Kept {
     is_closed: bool,
     is_damaged: bool,
     said_last: bool,
+    /// The newest frame of each channel; of a contact that completes another, whose counts are not
+    /// followed, its early frames.
     newest: Vec<KeptFrame>,
     next_gap: u64,
     gaps: Vec<KeptGap>,
@@ -76,7 +79,7 @@ pub(super) fn write(id: &ContactId, contact: &Contact) -> Vec<u8> {
         is_closed: contact.is_closed,
         is_damaged: contact.is_damaged,
         said_last: contact.said_last,
-        newest: contact.newest.values().map(frame).collect(),
+        newest: contact.newest.values().chain(contact.early.frames()).map(frame).collect(),
         next_gap: contact.next_gap,
         gaps: contact.gaps.iter().map(|(number, one)| gap(*number, one)).collect(),
         packets: contact.packets.iter().map(packets).collect(),
@@ -110,7 +113,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<(ContactId, Contact), LedgerRecordErr
     contact.next_gap = kept.next_gap;
     for one in &kept.newest {
         let seen = one.read().ok_or_else(|| wrong("newest"))?;
-        contact.newest.insert(seen.channel, seen);
+        match contact.opened.completes {
+            Some(_) => contact.early.keep(&seen, EARLY_MAX),
+            None => drop(contact.newest.insert(seen.channel, seen)),
+        }
     }
     for one in kept.gaps.iter().take(GAPS_MAX) {
         contact.gaps.insert(one.0, one.read().ok_or_else(|| wrong("gaps"))?);

@@ -5,6 +5,7 @@ use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_units::Utc;
+use std::collections::VecDeque;
 
 const CHANNEL: Channel = Channel { scid: Scid::from_bits(157), vcid: Vcid::from_bits(16) };
 
@@ -364,6 +365,44 @@ fn gaps_of_all_contacts_together_are_bounded() {
     assert_eq!((kept, ledger.totals().overflow), (ALL_GAPS_MAX, 50 * 5_999 - ALL_GAPS_MAX as u64));
 }
 
+/// Regression: a gap stayed as it was although its frame had come. Behind a relay nobody waits for
+/// the question, and blocks of one contact overtake those of another.
+#[test]
+fn frames_that_come_before_their_gap_is_found_fill_it() {
+    let (main, completing) = (id("polar", 1), id("polar", 2));
+    let mut before = ledger(4, &[]);
+    refill(&mut before, 2, &[5, 6, 9]);
+    // A kill in between forgets none of them.
+    let mut ledger = Ledger::new(200);
+    for contact in [&main, &completing] {
+        ledger.restore(&before.record(contact).unwrap()).unwrap();
+    }
+    ledger.block(&main, Seq(1), &[4, 7, 8, 12].map(seen));
+    assert_eq!(gaps(&ledger), [(2, 0, GapState::Filled), (3, 2, GapState::Open)]);
+    let ask = ledger.ask("polar", at(0)).unwrap();
+    let asked: Vec<_> = ask.spans.iter().map(|span| (span.first, span.count)).collect();
+    assert_eq!(asked, [(seen(10).count, 2)]);
+    // They are of no use to anyone else, nor when their contact has ended.
+    ledger.open(&id("north", 1), opened(None));
+    ledger.block(&id("north", 1), Seq(0), &[4, 7].map(seen));
+    assert_eq!(gaps(&ledger)[0], (2, 2, GapState::Open));
+    ledger.close(&main, Vec::new());
+    ledger.block(&completing, Seq(1), &[seen(14)]);
+    let kept = String::from_utf8(ledger.record(&completing).unwrap()).unwrap();
+    assert!(kept.contains(r#""newest":[]"#), "{kept}");
+}
+
+#[test]
+fn early_frames_are_bounded_and_the_others_are_asked_for() {
+    let many = 2 * early::EARLY_MAX as u64;
+    let mut ledger = ledger(2, &[]);
+    refill(&mut ledger, 2, &(2..many).collect::<Vec<_>>());
+    ledger.block(&id("polar", 1), Seq(1), &[seen(many)]);
+    let [(missed, missing, GapState::Open)] = gaps(&ledger)[..] else { panic!("one gap") };
+    assert_eq!((missed, missed - missing), (many - 2, early::EARLY_MAX as u64));
+    assert!(ledger.record(&id("polar", 2)).unwrap().len() < 1 << 20);
+}
+
 /// A centre and a station in virtual time: what is said and sent takes the one-way delay, and
 /// refilling has the rate. Returns when each gap was found and when it was filled, and how many
 /// messages went to the station.
@@ -466,28 +505,35 @@ fn a_damaged_record_is_refused() {
 }
 
 proptest! {
-    /// Whatever is lost, comes back, and whenever the centre is killed: in the end exactly what
-    /// never came is missing, and what was asked for is what was missing.
+    /// Whatever is lost, comes back, before or behind what it completes, and whenever the centre is
+    /// killed: in the end exactly what never came is missing, and what was asked for is what was
+    /// missing.
     #[test]
     fn a_kill_at_any_place_changes_nothing(
         lost in proptest::collection::btree_set(1u64..200, 0..60),
         back in proptest::collection::vec(1u64..200, 0..60),
         kill in 0usize..40, blocks in 1u64..20,
+        turns in proptest::collection::vec(any::<bool>(), 40),
     ) {
         let there: Vec<DurableFrame> = (0..=200).filter(|at|
             !lost.contains(at)).map(seen).collect();
         let back: Vec<DurableFrame> = back.into_iter().filter(|at|
             lost.contains(at)).map(seen).collect();
         let (main, completing) = (id("polar", 1), id("polar", 2));
-        let mut steps: Vec<(ContactId, ContactStart, Seq, Vec<DurableFrame>)> = Vec::new();
+        type Step = (ContactId, ContactStart, Seq, Vec<DurableFrame>);
+        let (mut first, mut second) = (VecDeque::<Step>::new(), VecDeque::<Step>::new());
         for (number, frames) in there.chunks(there.len().div_ceil(blocks as usize)).enumerate() {
-            steps.push((main.clone(), opened(None), Seq(number as u64), frames.to_vec()));
+            first.push_back((main.clone(), opened(None), Seq(number as u64), frames.to_vec()));
         }
         for (number, frames) in back.chunks(7).enumerate() {
-            steps.push((completing.clone(), opened(Some(1)), Seq(number as u64), frames.to_vec()));
+            second.push_back((completing.clone(), opened(Some(1)), Seq(number as u64), frames.to_vec()));
         }
-        let take = |ledger: &mut Ledger, (id, opened, seq, frames): &(ContactId, ContactStart, Seq,
-            Vec<DurableFrame>)| {
+        let mut steps: Vec<Step> = Vec::new();
+        for is_first in turns {
+            steps.extend(if is_first { first.pop_front() } else { second.pop_front() });
+        }
+        steps.extend(first.into_iter().chain(second));
+        let take = |ledger: &mut Ledger, (id, opened, seq, frames): &Step| {
             ledger.open(id, opened.clone());
             if ledger.takes(id, *seq) {
                 ledger.block(id, *seq, frames);

@@ -153,7 +153,7 @@ pub struct PathResult {
     pub local: SocketAddr,
     /// The other end's.
     pub remote: SocketAddr,
-    /// Bytes of blocks acknowledged over this path, over the run's seconds.
+    /// Its share of the goodput, by what each path carried: together they are all of it.
     pub goodput_bps: u64,
     /// Smoothed round-trip time at the end.
     pub rtt_s: f64,

@@ -46,10 +46,20 @@ struct Baseline {
 /// The session as it was last seen: it is closed when the report is made.
 #[derive(Debug, Default)]
 struct LastLook {
-    paths: Vec<PathResult>,
+    paths: Vec<PathLook>,
     stats: Stats,
     waits: Waits,
     control: ControlSummary,
+}
+
+/// A path as it was last seen.
+#[derive(Debug)]
+struct PathLook {
+    /// Without its goodput, which is known when the report is made.
+    result: PathResult,
+    /// What it carried and was not lost there, as far as a path can know: what it counts as lost
+    /// may have come late, and what came may have come over another path before.
+    carried: ByteCount,
 }
 
 impl Baseline {
@@ -110,7 +120,7 @@ impl SendTally {
         let Some(session) = manager.session(id) else { return };
         let paths = session.paths().iter().filter_map(|(id, status)| {
             let endpoint = *sockets.get(&id)?;
-            self.path_result(id, &status, endpoint, plan)
+            self.path_look(id, &status, endpoint, plan)
         });
         self.last_look = LastLook {
             paths: paths.collect(),
@@ -133,13 +143,13 @@ impl SendTally {
         Some(plan.control.payload.saturating_sub(less as u64))
     }
 
-    fn path_result(
+    fn path_look(
         &self,
         id: PathId,
         status: &PathStatus,
         endpoint: usize,
         plan: &SendPlan,
-    ) -> Option<PathResult> {
+    ) -> Option<PathLook> {
         let path = plan.path_of(endpoint)?;
         let (now, estimate) = (status.stats, &status.estimate);
         let then = self.baseline.paths.get(&id).copied().unwrap_or_default();
@@ -147,21 +157,22 @@ impl SendTally {
         let lost = now.symbols_lost - then.symbols_lost;
         // A path counts bytes when they are sent: the share of lost symbols did not arrive.
         let bytes = u128::from(now.bytes_sent - then.bytes_sent);
-        let arrived = bytes * u128::from(symbols.saturating_sub(lost)) / u128::from(symbols.max(1));
-        let arrived = ByteCount::new(u64::try_from(arrived).unwrap_or(u64::MAX));
+        let carried = bytes * u128::from(symbols.saturating_sub(lost)) / u128::from(symbols.max(1));
+        let carried = ByteCount::new(u64::try_from(carried).unwrap_or(u64::MAX));
         let loaded_rtt = self.progress.readings().mean_round_trip(id).unwrap_or(estimate.rtt);
-        Some(PathResult {
+        let result = PathResult {
             over: path.over,
             local: path.ends.local,
             remote: path.ends.remote,
-            goodput_bps: Rate::over(arrived, self.span()).as_bps(),
+            goodput_bps: 0,
             rtt_s: estimate.rtt.as_secs_f64(),
             loaded_rtt_s: loaded_rtt.as_secs_f64(),
             min_rtt_s: estimate.min_rtt.as_secs_f64(),
             loss: estimate.loss.as_f64(),
             repair_sent: now.repair_sent - then.repair_sent,
             repair_used: now.recovered_there - then.recovered_there,
-        })
+        };
+        Some(PathLook { result, carried })
     }
 
     /// From the beginning to the last acknowledgement.
@@ -175,8 +186,9 @@ impl SendTally {
         let repaired = found.repaired.min(blocks.acknowledged());
         let steady =
             self.progress.readings().steady(self.began(), blocks.end(), blocks.delivered());
+        let goodput = Rate::over(blocks.delivered(), seconds);
         Report {
-            goodput_bps: Rate::over(blocks.delivered(), seconds).as_bps(),
+            goodput_bps: goodput.as_bps(),
             bytes: blocks.delivered().as_u64(),
             seconds: seconds.as_secs_f64(),
             latency_s: found.latency_s,
@@ -186,7 +198,7 @@ impl SendTally {
                 expired: blocks.expired(),
             },
             cpu_s: Cpu { send: cpu_seconds() - self.baseline.cpu_s, receive: found.cpu_s },
-            paths: self.last_look.paths.clone(),
+            paths: paths(&self.last_look.paths, goodput),
             losses: self.losses(found),
             steady_bps: steady.map(Rate::as_bps),
             evidence: self.evidence(found),
@@ -236,6 +248,21 @@ fn trace(session: &Session) -> u64 {
     session.paths().iter().fold(session.stats().sent.bytes_reported, |sum, (_, path)| {
         sum.wrapping_add(of(path.estimate))
     })
+}
+
+/// The paths with their shares of the goodput, which together are all of it.
+fn paths(looks: &[PathLook], goodput: Rate) -> Vec<PathResult> {
+    let carried = |look: &PathLook| u128::from(look.carried.as_u64());
+    let total = looks.iter().map(carried).sum::<u128>().max(1);
+    let (mut sum, mut before) = (0, 0);
+    let share = |look: &PathLook| {
+        sum += carried(look);
+        let until = u64::try_from(u128::from(goodput.as_bps()) * sum / total).unwrap_or(u64::MAX);
+        let goodput_bps = until - before;
+        before = until;
+        PathResult { goodput_bps, ..look.result.clone() }
+    };
+    looks.iter().map(share).collect()
 }
 
 fn waited(waits: &Waits) -> WaitSeconds {
