@@ -263,7 +263,7 @@ impl Node {
     ) -> Served {
         let clock = Clock::start();
         let mut told = clock.now();
-        let mut upgrade = Upgrading::new(&start.desk, program, clock);
+        let mut upgrade = Upgrading::new(&start.desk, program, &start.handed, clock);
         while !signals.stop.load(Ordering::Relaxed) && !self.is_ending() {
             self.pause();
             self.looks.turned();

@@ -3,6 +3,8 @@
 //!
 //! ```text
 //!  old process                                     new process
+//!  lets its inputs catch up, if they came from
+//!  another upgrade
 //!  starts it ─────────────────────────────────────► reads and checks the configuration
 //!  goes on as before             ◄── ready ──────── holds nothing yet
 //!  ends its threads; a thread for each live input
@@ -32,6 +34,8 @@ mod program;
 mod slot;
 mod sockets;
 
+#[cfg(test)]
+pub(crate) use backlog::held;
 pub use backlog::{BacklogHead, BacklogKind, BacklogReader, BacklogWriter, MAX_ENTRY};
 pub use messages::{
     FromNew, FromOld, MAX_MESSAGE, OldSide, PROTOCOL, PassedInput, PassedKind, PassedSocket,

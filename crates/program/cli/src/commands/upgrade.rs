@@ -29,7 +29,8 @@ pub struct Upgrade {
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// How long the new program may take until it is ready, and again until the node runs; at most
-    /// 10 min.
+    /// 10 min. Before that, live inputs may catch up for half of this time, where the node was
+    /// upgraded just now.
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     patience: Duration,
     /// Prints JSON.

@@ -10,7 +10,7 @@ use crate::support::recordings::{WHOLE_CADUS, recording};
 use crate::support::rung::is_all;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use skyhaul_store::raw::{RawReader, RawSpan};
+use skyhaul_store::raw::{RawKind, RawReader, RawSpan};
 use skyhaul_store::{Disk, RealDisk};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -89,14 +89,16 @@ fn send(trial: &Trial, to: SocketAddr, is_tcp: bool, stop: &AtomicBool) -> u64 {
     sent
 }
 
-/// The longest time between two reads, in a recording of this many bytes.
-fn longest_gap(state: &Path, bytes: u64) -> Duration {
+/// The longest time between two reads, in a recording of this many bytes, each read of this kind.
+fn longest_gap(state: &Path, bytes: u64, kind: RawKind) -> Duration {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::look(state));
     let mut pieces = RawReader::open(disk, "raw/x").read(RawSpan::default()).unwrap();
     let (mut longest, mut before, mut all) = (0, None, 0);
     while let Some(piece) = pieces.next_piece().unwrap() {
         let at = piece.stamp.received.as_nanos();
         assert_eq!(piece.stamp.input, all, "the recording has a gap");
+        // As the input brought it, whoever read it; the end of the transmission has no bytes.
+        assert!(piece.stamp.kind == kind || piece.bytes.is_empty(), "{:?}", piece.stamp);
         all += piece.bytes.len() as u64;
         longest = longest.max(at - before.replace(at).unwrap_or(at));
     }
@@ -158,7 +160,8 @@ fn measure(trial: &Trial, input: &str) {
     assert_eq!(contacts[0]["set_aside"], 0, "{contacts:#?}");
     kill_process(stations.last().unwrap().0, Signal::TERM).unwrap();
     until(|| (!at.join("state/status.sock").exists()).then_some(()), shown);
-    let gap = longest_gap(&at.join("state"), sent);
+    let kind = if input == "udp" { RawKind::Datagram } else { RawKind::Stream };
+    let gap = longest_gap(&at.join("state"), sent, kind);
     eprintln!(
         "{input}: {} upgrades at {:.0} Mbit/s, the longest gap between two reads is {gap:?}",
         trial.upgrades,

@@ -13,7 +13,7 @@ use crate::upgrade::{
 };
 use skyhaul_config::NodeConfig;
 use skyhaul_net::Clock;
-use skyhaul_units::Duration;
+use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -21,8 +21,19 @@ use std::sync::mpsc::SyncSender;
 pub struct Upgrading<'a> {
     desk: &'a UpgradeDesk,
     program: &'a ProgramCommand,
+    /// The inputs of the last upgrade.
+    handed: &'a HandedInputs,
     clock: Clock,
+    waiting: Option<Waiting>,
     starting: Option<Starting>,
+}
+
+/// An order that waits until the inputs of the last upgrade have caught up: at once, the next
+/// process would be given what this one has not decoded, and more, and so on.
+struct Waiting {
+    order: UpgradeOrder,
+    /// No longer than that: an input may bring more than can be decoded.
+    due: Instant,
 }
 
 struct Starting {
@@ -55,14 +66,19 @@ const HELP: &str = "the node goes on as before; correct this, and order the upgr
 
 impl<'a> Upgrading<'a> {
     /// None yet.
-    pub const fn new(desk: &'a UpgradeDesk, program: &'a ProgramCommand, clock: Clock) -> Self {
-        Self { desk, program, clock, starting: None }
+    pub const fn new(
+        desk: &'a UpgradeDesk,
+        program: &'a ProgramCommand,
+        handed: &'a HandedInputs,
+        clock: Clock,
+    ) -> Self {
+        Self { desk, program, handed, clock, waiting: None, starting: None }
     }
 
     /// Looks for an order, and at the process that was started for one. Returns it once it is
     /// ready.
     pub fn turn(&mut self) -> Option<Box<NewProgram>> {
-        if let Some(order) = self.desk.next() {
+        if let Some(order) = self.next_order() {
             let UpgradeOrder { binary, patience, answer } = order;
             let started = NewProgram::start(self.program, binary.as_deref(), patience, self.clock);
             match started {
@@ -86,6 +102,19 @@ impl<'a> Upgrading<'a> {
             }
         }
         None
+    }
+
+    /// The order that is to be carried out now.
+    fn next_order(&mut self) -> Option<UpgradeOrder> {
+        if let Some(order) = self.desk.next() {
+            let due = self.clock.now() + UpgradeOrder::catching_up(order.patience);
+            if self.handed.is_behind() {
+                tracing::info!("the upgrade waits until the inputs of the last one caught up");
+            }
+            self.waiting = Some(Waiting { order, due });
+        }
+        let is_due = |one: &mut Waiting| !self.handed.is_behind() || self.clock.now() >= one.due;
+        self.waiting.take_if(is_due).map(|one| one.order)
     }
 
     fn refuse(&self, why: &str, answer: &SyncSender<Result<String, Fault>>) {
@@ -196,5 +225,78 @@ impl TakenBack {
             KeptSources::Stopped(stopped) => stopped,
         };
         stopped.give(&self.slots);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upgrade::{HandedInput, PassedInput};
+
+    /// The inputs of an upgrade of which one is not caught up.
+    fn behind() -> HandedInputs {
+        let passed = PassedInput {
+            channel: "x".to_owned(),
+            input: "udp:127.0.0.1:9".to_owned(),
+            address: None,
+            flow: None,
+            undecoded_from: 0,
+            offset: 0,
+            reads_from: 0,
+        };
+        let [undecoded, reads] = [(); 2].map(|()| tempfile::tempfile().unwrap());
+        let slot = Arc::default();
+        HandedInputs::new(vec![HandedInput { passed, undecoded, reads, slot }], Vec::new())
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "who orders is another thread")]
+    fn order(
+        desk: &Arc<UpgradeDesk>,
+        patience: Duration,
+    ) -> std::thread::JoinHandle<Result<String, Fault>> {
+        let desk = desk.clone();
+        std::thread::spawn(move || desk.give(None, patience))
+    }
+
+    fn nowhere() -> ProgramCommand {
+        ProgramCommand { file: "/no/such/program".into(), arguments: Vec::new() }
+    }
+
+    /// Regression: of twenty upgrades at once, each took over what the last one left, and more,
+    /// until more was kept than may be, and datagrams were lost.
+    #[test]
+    fn an_order_waits_until_the_inputs_of_the_last_upgrade_have_caught_up() {
+        let (desk, program, handed) = (Arc::default(), nowhere(), behind());
+        let mut upgrading = Upgrading::new(&desk, &program, &handed, Clock::start());
+        let ordered = order(&desk, Duration::from_secs(600));
+        while upgrading.waiting.is_none() {
+            assert!(upgrading.turn().is_none());
+            std::thread::yield_now();
+        }
+        for _ in 0..10 {
+            assert!(upgrading.turn().is_none());
+            assert!(upgrading.waiting.is_some() && !ordered.is_finished());
+        }
+        // Who takes the input takes what came before; then it is gone.
+        let input = handed.take("x", "udp:127.0.0.1:9").unwrap();
+        assert!(upgrading.turn().is_none() && upgrading.waiting.is_some());
+        drop(input);
+        assert!(upgrading.turn().is_none() && upgrading.waiting.is_none());
+        let refused = ordered.join().unwrap().unwrap_err().to_string();
+        assert!(refused.contains("/no/such/program cannot be run"), "{refused}");
+    }
+
+    #[test]
+    fn an_order_waits_for_inputs_no_longer_than_half_of_its_patience() {
+        let (desk, program, handed) = (Arc::default(), nowhere(), behind());
+        let mut upgrading = Upgrading::new(&desk, &program, &handed, Clock::start());
+        let ordered = order(&desk, Duration::from_millis(20));
+        while !ordered.is_finished() {
+            assert!(upgrading.turn().is_none());
+            std::thread::yield_now();
+        }
+        let refused = ordered.join().unwrap().unwrap_err().to_string();
+        assert!(refused.contains("/no/such/program cannot be run"), "{refused}");
+        assert!(handed.is_behind());
     }
 }

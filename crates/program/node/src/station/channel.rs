@@ -7,7 +7,7 @@ mod leaving;
 
 use super::channel_context::ChannelContext;
 use super::contact::CapturedContact;
-use super::handing_over::HandedState;
+use super::handed_reads::HandedState;
 use super::input::InputRead;
 use super::inputs::{ContactChange, Inputs};
 use super::memo::{ChannelPosition, Memo};
@@ -500,13 +500,12 @@ impl ChannelRunner {
     /// The station ends: a file's contact is resumed at the next start, a live one is closed, or
     /// goes on in another process.
     fn stop(&mut self) {
-        if self.inputs.is_file() || self.inputs.handed() == HandedState::Elsewhere {
+        if self.inputs.is_file() {
             self.flush();
         } else if self.shared.handing_over.is_ordered() {
             leaving::leave(self);
         } else {
-            leaving::take_rest(self);
-            self.end_contact(After::Break);
+            leaving::end(self);
         }
     }
 

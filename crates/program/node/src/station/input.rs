@@ -6,6 +6,7 @@ use crate::fault::Fault;
 use crate::upgrade::{GivenSource, PassedKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::net::{RecvFlags, recv};
 use skyhaul_config::Input;
 use skyhaul_net::{Clock, drops};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -46,7 +47,7 @@ enum Kind {
         attempt: Option<ConnectionAttempt>,
         retry_at: Instant,
     },
-    Udp(UdpSocket),
+    Udp(UdpInput),
     File {
         file: File,
         pace: Option<Pace>,
@@ -55,6 +56,15 @@ enum Kind {
     Stdin(File),
     /// Somebody else reads it.
     Away,
+}
+
+/// Datagrams.
+#[derive(Debug)]
+struct UdpInput {
+    socket: UdpSocket,
+    /// The last look found one: at tens of thousands a second, more have come meanwhile, and a call
+    /// of the system that says so would cost as much as to take the next one.
+    is_flowing: bool,
 }
 
 /// How much of a file is read at once.
@@ -120,7 +130,7 @@ impl InputSource {
                 let socket = UdpSocket::bind(address).map_err(|error| in_use(input, &error))?;
                 // Where the system allows less, that is what there is.
                 let _ = set_socket_recv_buffer_size(&socket, UDP_BUFFER);
-                Kind::Udp(socket)
+                Kind::Udp(UdpInput::of(socket))
             }
             Input::File(path) => {
                 let opened = File::open(path).and_then(|mut file| {
@@ -171,7 +181,7 @@ impl InputSource {
             Kind::Connect { stream, .. } => {
                 (PassedKind::Tcp, stream.into_iter().map(OwnedFd::from).collect())
             }
-            Kind::Udp(socket) => (PassedKind::Udp, vec![socket.into()]),
+            Kind::Udp(udp) => (PassedKind::Udp, vec![udp.socket.into()]),
             Kind::Stdin(stdin) => (PassedKind::Stdin, vec![stdin.into()]),
             Kind::File { .. } | Kind::Away => (PassedKind::Tcp, Vec::new()),
         }
@@ -202,7 +212,9 @@ impl InputSource {
                 attempt: None,
                 retry_at: Instant::ZERO,
             },
-            (Input::Udp(_), PassedKind::Udp, Some(socket)) => Kind::Udp(socket.into()),
+            (Input::Udp(_), PassedKind::Udp, Some(socket)) => {
+                Kind::Udp(UdpInput::of(socket.into()))
+            }
             (Input::Stdin, PassedKind::Stdin, Some(stdin)) => Kind::Stdin(stdin.into()),
             _ => return Err(io::Error::other(format!("{input} was handed over as {kind:?}"))),
         };
@@ -213,21 +225,16 @@ impl InputSource {
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.kind {
             Kind::Listen { listener, .. } => listener.local_addr().ok(),
-            Kind::Udp(socket) => socket.local_addr().ok(),
+            Kind::Udp(udp) => udp.socket.local_addr().ok(),
             Kind::Connect { .. } | Kind::File { .. } | Kind::Stdin(_) | Kind::Away => None,
         }
-    }
-
-    /// Whether each read brings one datagram.
-    pub const fn is_datagrams(&self) -> bool {
-        matches!(self.kind, Kind::Udp(_))
     }
 
     /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it
     /// does not tell.
     pub fn kernel_drops(&self) -> u64 {
-        let Kind::Udp(socket) = &self.kind else { return 0 };
-        let ours = drops::inode(socket).ok();
+        let Kind::Udp(udp) = &self.kind else { return 0 };
+        let ours = drops::inode(&udp.socket).ok();
         ours.and_then(|ours| drops::kernel_drops(|inode| inode == ours)).unwrap_or(0)
     }
 
@@ -246,7 +253,7 @@ impl InputSource {
             Kind::Listen { listener, stream: None } => Some(listener.as_fd()),
             Kind::Listen { stream: Some(stream), .. }
             | Kind::Connect { stream: Some(stream), .. } => Some(stream.as_fd()),
-            Kind::Udp(socket) => Some(socket.as_fd()),
+            Kind::Udp(udp) => Some(udp.socket.as_fd()),
             Kind::Stdin(stdin) => Some(stdin.as_fd()),
             Kind::Connect { stream: None, .. } | Kind::File { .. } | Kind::Away => None,
         }
@@ -290,12 +297,7 @@ impl InputSource {
                 }
                 Ok(read_stream(stream, buffer, patience))
             }
-            Kind::Udp(socket) => {
-                if !readable(&*socket, patience)? {
-                    return Ok(InputRead::Idle);
-                }
-                Ok(socket.recv(buffer).map_or(InputRead::Idle, InputRead::Data))
-            }
+            Kind::Udp(udp) => udp.read(buffer, patience),
             Kind::File { file, pace, steps } => {
                 read_file(file, pace, *steps, FileRead { buffer, patience, now })
             }
@@ -310,6 +312,32 @@ impl InputSource {
                 Ok(InputRead::Idle)
             }
         }
+    }
+}
+
+impl UdpInput {
+    const fn of(socket: UdpSocket) -> Self {
+        Self { socket, is_flowing: false }
+    }
+
+    /// The next datagram, waiting up to `patience` for it.
+    fn read(&mut self, buffer: &mut [u8], patience: Duration) -> io::Result<InputRead> {
+        if self.is_flowing
+            && let Some(length) = self.receive(buffer)
+        {
+            return Ok(InputRead::Data(length));
+        }
+        if !readable(&self.socket, patience)? {
+            return Ok(InputRead::Idle);
+        }
+        Ok(self.receive(buffer).map_or(InputRead::Idle, InputRead::Data))
+    }
+
+    /// The next datagram, where there is one. An error is of an earlier one: it is over with it.
+    fn receive(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let received = recv(&self.socket, buffer, RecvFlags::DONTWAIT).ok();
+        self.is_flowing = received.is_some();
+        received.map(|(length, _)| length)
     }
 }
 

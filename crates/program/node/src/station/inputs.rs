@@ -5,7 +5,7 @@ mod joined_input;
 
 use super::board::InputIndex;
 use super::channel_context::ChannelContext;
-use super::handing_over::{HandedState, KeptInput, LeftInput};
+use super::handed_reads::HandedState;
 use super::input::InputRead;
 use super::receiver::{After, InputReceiver};
 use crate::fault::Fault;
@@ -19,7 +19,7 @@ use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::sync::SyncCounts;
 use skyhaul_records::Record;
 use skyhaul_records::payload::BlockHead;
-use skyhaul_units::{Duration, FlowId};
+use skyhaul_units::Duration;
 use std::io;
 
 /// The inputs of one channel.
@@ -89,33 +89,12 @@ impl Inputs {
         }
     }
 
-    /// Lets go of live inputs, which threads read from here on.
-    ///
-    /// # Errors
-    /// The system gives no memory or no thread.
-    pub fn let_go(&mut self) -> io::Result<Vec<LeftInput>> {
+    /// Each, to be left.
+    pub fn receivers_mut(&mut self) -> Box<dyn Iterator<Item = &mut InputReceiver> + '_> {
         match self {
-            Self::Single(single) => Ok(vec![single.let_go()?]),
-            Self::Joined(joined) => joined.receivers_mut().map(InputReceiver::let_go).collect(),
+            Self::Single(single) => Box::new(std::iter::once(&mut **single)),
+            Self::Joined(joined) => Box::new(joined.receivers_mut()),
         }
-    }
-
-    /// What they leave for another process; a single one goes on with the contact `flow`.
-    ///
-    /// # Errors
-    /// The system gives no memory.
-    pub fn leave(
-        &mut self,
-        left: Vec<LeftInput>,
-        channel: &str,
-        flow: Option<FlowId>,
-    ) -> io::Result<Vec<KeptInput>> {
-        let receivers: Vec<&mut InputReceiver> = match self {
-            Self::Single(single) => vec![single],
-            Self::Joined(joined) => joined.receivers_mut().collect(),
-        };
-        let both = receivers.into_iter().zip(left);
-        both.map(|(receiver, left)| receiver.leave(left, channel, flow)).collect()
     }
 
     /// Whether they wait for the station, instead of going on without it.

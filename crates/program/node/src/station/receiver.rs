@@ -10,9 +10,10 @@ pub use downlink::DownlinkCapture;
 use super::board::InputIndex;
 use super::channel_context::ChannelContext;
 use super::front::Front;
-use super::handing_over::{HandedRead, HandedReads, HandedState, KeptInput};
-use super::handing_over::{LeftInput, Undecoded};
+use super::handed_reads::{HandedRead, HandedReads, HandedState};
+use super::handing_over::{KeptInput, Undecoded};
 use super::input::{self, InputRead, InputSource, ReadSizes};
+use super::left_input::LeftInput;
 use super::recent_bytes::RecentBytes;
 use super::recording::{Recording, RecordingPlace};
 use crate::fault::Fault;
@@ -20,7 +21,7 @@ use crate::status::Vita49Status;
 use crate::upgrade::{BacklogHead, BacklogKind, HandedInput, PassedInput};
 use skyhaul_ccsds::capture::{CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::quality::BitPosition;
-use skyhaul_config::ResolvedInput;
+use skyhaul_config::{Input, ResolvedInput};
 use skyhaul_net::Clock;
 use skyhaul_store::raw::{RawConfig, RawKind};
 use skyhaul_units::{Duration, FlowId, Rate, Utc};
@@ -209,8 +210,7 @@ impl InputReceiver {
         };
         if let Some(recording) = &self.recording {
             let kind = match read {
-                InputRead::Data(_) if self.source.is_datagrams() => Some(RawKind::Datagram),
-                InputRead::Data(_) => Some(RawKind::Stream),
+                InputRead::Data(_) => Some(kind_of(&self.feed.input)),
                 InputRead::Break => Some(RawKind::Break),
                 InputRead::Idle | InputRead::End => None,
             };
@@ -281,11 +281,23 @@ impl InputReceiver {
         self.handed.as_ref().map_or(HandedState::Taken, HandedReads::state)
     }
 
-    /// Lets go of its live input, which a thread reads from here on.
+    /// Ends what reads on of its live input while this one catches up, so that the rest has an end.
     ///
     /// # Errors
-    /// The system gives no memory or no thread.
+    /// The input is gone.
+    pub fn stop_reading_on(&mut self) -> io::Result<()> {
+        self.handed.as_mut().map_or(Ok(()), HandedReads::stop)
+    }
+
+    /// Lets go of its live input, which a thread reads from here on, or reads already. What was
+    /// read elsewhere before is taken.
+    ///
+    /// # Errors
+    /// The system gives no memory or no thread; another process still reads it.
     pub fn let_go(&mut self) -> io::Result<LeftInput> {
+        if let Some(handed) = self.handed.take() {
+            return handed.let_go();
+        }
         let away = InputSource::away(self.clock);
         let source = std::mem::replace(&mut self.source, away);
         LeftInput::read_on(source, self.clock)
@@ -312,6 +324,7 @@ impl InputReceiver {
             flow: flow.map(|flow| flow.0),
             undecoded_from: self.recent.from(),
             offset: self.offset,
+            reads_from: left.from(),
         };
         let undecoded =
             Undecoded { description: self.front.description(), recent: &mut self.recent };
@@ -345,6 +358,14 @@ pub enum Hurry {
     Yes,
     /// At its rate.
     No,
+}
+
+/// What each read of an input is, here and where the input was read before.
+const fn kind_of(input: &Input) -> RawKind {
+    match input {
+        Input::Udp(_) => RawKind::Datagram,
+        _ => RawKind::Stream,
+    }
 }
 
 /// Starts the recording of an input, where the channel wants one.

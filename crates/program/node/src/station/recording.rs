@@ -13,7 +13,9 @@ use skyhaul_store::raw::{RawConfig, RawError, RawKind, RawRecorder, RawStamp};
 use skyhaul_units::{ByteCount, Duration, Instant, Utc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
+};
 use std::thread::JoinHandle;
 
 /// Passes received bytes to the recording thread; ends it when dropped.
@@ -62,6 +64,9 @@ const MOST_BYTES: u64 = 64 << 20;
 const MOST_READS: usize = 64 << 10;
 /// Buffered bytes are written after this time at the latest.
 const FLUSH: Duration = Duration::from_millis(10);
+/// Reads are gathered for so long: at tens of thousands of datagrams a second, to wake the thread
+/// for each costs more than to write it.
+const GATHER: Duration = Duration::from_millis(1);
 /// Written bytes are durable after this time at the latest.
 const SYNC: Duration = Duration::from_secs(1);
 /// The pause after the disk refused: bytes received meanwhile are not recorded.
@@ -168,7 +173,7 @@ struct Writer {
 impl Writer {
     fn run(mut self) {
         loop {
-            match self.taken.recv_timeout(FLUSH.to_std()) {
+            match self.next() {
                 Ok(taken) => {
                     self.backlog.bytes.fetch_sub(taken.bytes.len() as u64, Ordering::Relaxed);
                     if self.clock.now() < self.retry_at {
@@ -192,6 +197,18 @@ impl Writer {
         let ended = self.recorder.flush().and_then(|()| self.recorder.sync());
         self.report(ended);
         self.show();
+    }
+
+    /// The next read. Where none waits, it gathers some.
+    fn next(&self) -> Result<Taken, RecvTimeoutError> {
+        match self.taken.try_recv() {
+            Ok(taken) => Ok(taken),
+            Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+            Err(TryRecvError::Empty) => {
+                self.shared.shutdown.pause(GATHER);
+                self.taken.recv_timeout((FLUSH - GATHER).to_std())
+            }
+        }
     }
 
     fn keep_time(&mut self) {

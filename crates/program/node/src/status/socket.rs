@@ -9,6 +9,7 @@ use super::{
 };
 use crate::fault::Fault;
 use crate::journal::EventPage;
+use crate::upgrade::UpgradeOrder;
 use skyhaul_events::AlarmStatus;
 use skyhaul_history::{HistoryList, HistoryPage, HistoryQuery};
 use std::fs::Permissions;
@@ -361,7 +362,8 @@ pub fn order_upgrade(
 ) -> Result<String, Fault> {
     let patience_s = u32::try_from(patience.as_millis() / 1_000).unwrap_or(u32::MAX).max(1);
     let request = StatusRequest::Upgrade { binary, patience_s };
-    let text = exchange(path, &request, patience.to_std() + ORDER)?;
+    let wait = UpgradeOrder::longest(patience).to_std() + ORDER;
+    let text = exchange(path, &request, wait)?;
     read::<OrderResult>(path, &text)?.into()
 }
 

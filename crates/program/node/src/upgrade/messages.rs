@@ -66,6 +66,9 @@ pub struct PassedInput {
     pub undecoded_from: u64,
     /// The next byte of the input behind them.
     pub offset: u64,
+    /// The byte that the first entry of what was read since begins with: those before it are
+    /// decoded.
+    pub reads_from: u64,
 }
 
 /// A socket on which the node waits for calls of other nodes.

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The talk with the old process.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub struct HandedInput {
 pub struct HandedInputs {
     inputs: Mutex<Vec<HandedInput>>,
     sockets: Mutex<Vec<HandedSocket>>,
+    /// Of each input; who has taken all that was read of it before lets go of it.
+    slots: Vec<Weak<SourceSlot>>,
 }
 
 /// One look at the pair while the old process ends its threads; it is waited for without limit, as
@@ -42,8 +44,14 @@ const LOOK: Duration = Duration::from_secs(10);
 
 impl HandedInputs {
     /// These.
-    pub(crate) const fn new(inputs: Vec<HandedInput>, sockets: Vec<HandedSocket>) -> Self {
-        Self { inputs: Mutex::new(inputs), sockets: Mutex::new(sockets) }
+    pub(crate) fn new(inputs: Vec<HandedInput>, sockets: Vec<HandedSocket>) -> Self {
+        let slots = inputs.iter().map(|input| Arc::downgrade(&input.slot)).collect();
+        Self { inputs: Mutex::new(inputs), sockets: Mutex::new(sockets), slots }
+    }
+
+    /// Whether a channel has not taken yet all that was read of its input before, and since.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.slots.iter().any(|slot| slot.strong_count() > 0)
     }
 
     /// Takes the socket that waits for calls at an address, as the configuration names it.

@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 pub struct UpgradeOrder {
     /// The program; none: the file that the present one was started from.
     pub binary: Option<PathBuf>,
-    /// How long the new process may take until it is ready, and again until its node runs.
+    /// How long the new process may take until it is ready, and again until its node runs. Before
+    /// that, the inputs may catch up for half of it.
     pub patience: Duration,
     /// Takes the sentence once the new process is ready, or cannot be.
     pub answer: SyncSender<Result<String, Fault>>,
@@ -32,8 +33,21 @@ struct Desk {
 
 /// The longest that a new process may take for a step.
 pub const LONGEST: Duration = Duration::from_secs(600);
-/// Beyond the patience of the order: the main thread may be reading a large configuration.
+/// Beyond what an order may take: the main thread may be reading a large configuration.
 const BEYOND: Duration = Duration::from_secs(5);
+
+impl UpgradeOrder {
+    /// The longest that an order of this patience waits for inputs that the last upgrade handed
+    /// over.
+    pub(crate) fn catching_up(patience: Duration) -> Duration {
+        patience.min(LONGEST) / 2
+    }
+
+    /// The longest until the new process is ready.
+    pub(crate) fn longest(patience: Duration) -> Duration {
+        patience.min(LONGEST) + Self::catching_up(patience)
+    }
+}
 
 impl UpgradeDesk {
     /// Gives an order, and waits until the new process is ready. The node ends in this process
@@ -43,16 +57,16 @@ impl UpgradeDesk {
     /// An upgrade is under way, or the new process cannot take over: the node goes on as before.
     pub fn give(&self, binary: Option<PathBuf>, patience: Duration) -> Result<String, Fault> {
         let (answer, answered) = sync_channel(1);
+        let patience = patience.min(LONGEST);
         {
             let mut desk = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             if std::mem::replace(&mut desk.is_under_way, true) {
                 let help = "wait until that one has ended, then look at `skyhaul status`";
                 return Err(Fault::configuration("an upgrade is under way", "this node", help));
             }
-            let patience = patience.min(LONGEST);
             desk.order = Some(UpgradeOrder { binary, patience, answer });
         }
-        let wait = (patience.min(LONGEST) + BEYOND).to_std();
+        let wait = (UpgradeOrder::longest(patience) + BEYOND).to_std();
         let late = |_: RecvTimeoutError| {
             let help = "look at the node's log";
             Err(Fault::environment("the node does not take up the order", "this node", help))

@@ -34,12 +34,15 @@ pub struct NewProgram {
     has_taken_over: bool,
 }
 
-/// A process that said why it ends is waited for so long before it is killed.
-const END: Duration = Duration::from_millis(200);
+/// A process that closed its end of the talk is about to end, and how is worth a wait: on a busy
+/// machine the system takes a while to end one.
+const END: Duration = Duration::from_secs(2);
+/// One that may have said why it ends is waited for so long before it is killed.
+const LINGER: Duration = Duration::from_millis(200);
 /// It only has to receive descriptors.
 const LAST: Duration = Duration::from_secs(10);
-/// Looks at its end in this time.
-const LOOKS: u64 = 20;
+/// Between two looks at its end.
+const LOOK: Duration = Duration::from_millis(10);
 
 impl NewProgram {
     /// Starts it.
@@ -155,21 +158,24 @@ impl NewProgram {
 
     /// How it ended, instead of a message.
     fn ended(&mut self, error: &io::Error) -> String {
-        match self.wait_for_end() {
+        match self.wait_for_end(END) {
             Some(how) => format!("{} ended ({how}) before it was {}", self.name(), self.awaited()),
             None => format!("{} does not talk to this one ({error})", self.name()),
         }
     }
 
     #[allow(clippy::disallowed_methods, reason = "a process has no descriptor to wait on here")]
-    fn wait_for_end(&mut self) -> Option<std::process::ExitStatus> {
-        for _ in 0..LOOKS {
+    fn wait_for_end(&mut self, patience: Duration) -> Option<std::process::ExitStatus> {
+        let due = self.clock.now() + patience;
+        loop {
             if let Ok(Some(how)) = self.child.try_wait() {
                 return Some(how);
             }
-            std::thread::sleep((END / LOOKS).to_std());
+            if self.clock.now() >= due {
+                return None;
+            }
+            std::thread::sleep(LOOK.to_std());
         }
-        None
     }
 }
 
@@ -180,7 +186,7 @@ impl Drop for NewProgram {
     fn drop(&mut self) {
         if !self.has_taken_over {
             // Nothing else may use the state folder after this.
-            self.wait_for_end();
+            self.wait_for_end(LINGER);
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
