@@ -12,6 +12,7 @@
 mod admission;
 mod archive;
 mod assembly;
+mod awaited;
 mod board;
 mod commits;
 mod contact;

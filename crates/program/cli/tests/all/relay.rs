@@ -301,7 +301,8 @@ fn frames_that_overtake_the_pass_that_lacks_them_complete_it() {
     let channel = "[[channel]]\nname = \"x\"\ninput = \"file:x.dat\"\nrate = \"20 Mbit/s\"\n\
                    mission = \"noaa-21\"\nrecord_raw = true\n";
     network.write("station", &[], &["relay"], channel);
-    network.write("relay", &["station"], &["centre"], &format!("{RELAYED}[refill]\npriority = 0\n"));
+    let slow = "[[class]]\nname = \"slow\"\nceiling = \"2 Mbit/s\"\n[refill]\npriority = 0\n";
+    network.write("relay", &["station"], &["centre"], &format!("{RELAYED}{slow}"));
     network.write("centre", &["relay"], &[], PRODUCTS);
     ["relay", "station"].into_iter().for_each(|name| network.start(name));
     let is_settled = |counts: &Value| {

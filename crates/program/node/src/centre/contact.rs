@@ -42,6 +42,9 @@ pub enum BlockEffect {
     More,
     /// The contact has ended.
     Closed,
+    /// It completes a contact of which nothing was read yet: it is to be read again from its
+    /// beginning, when that is known.
+    Early,
     /// The contact cannot be read, and why.
     Unreadable(String),
 }
@@ -66,6 +69,14 @@ pub struct Processing {
     /// The first and the last good frame of the block being read.
     edges: BlockEdges,
     entrance: Entrance,
+    base: BaseContact,
+}
+
+/// Whether the contact that one completes is waited for, where it is not known here yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BaseContact {
+    Awaited,
+    GivenUp,
 }
 
 /// Whether a contact may be processed here.
@@ -116,7 +127,14 @@ impl Processing {
             completes: None,
             entrance: Entrance::Unknown,
             edges: BlockEdges::default(),
+            base: BaseContact::Awaited,
         }
+    }
+
+    /// The same, whether the contact that it completes is known or not.
+    pub const fn alone(mut self) -> Self {
+        self.base = BaseContact::GivenUp;
+        self
     }
 
     /// Its products.
@@ -197,8 +215,12 @@ impl Processing {
                 return Ok(BlockEffect::Unreadable(format!("block {}: {error}", record.seq)));
             }
         };
+        let entrance = self.entrance(&head, shared);
+        if entrance == Entrance::Admitted && self.is_early(&records, shared) {
+            return Ok(BlockEffect::Early);
+        }
         let durable = shared.commits.take(&self.station, self.flow, record.seq);
-        if self.entrance(&head, shared) == Entrance::Refused {
+        if entrance == Entrance::Refused {
             let is_over = ends_contact(&records);
             return Ok(if is_over { BlockEffect::Closed } else { BlockEffect::More });
         }
@@ -216,6 +238,18 @@ impl Processing {
         self.account_kept_back(&head);
         self.note_delivered(record.seq, durable.map(|_| shared.now()), shared);
         Ok(if self.close.is_some() { BlockEffect::Closed } else { BlockEffect::More })
+    }
+
+    /// Whether it completes a contact of which nothing was read yet.
+    fn is_early(&self, mut records: &[u8], shared: &CentreShared) -> bool {
+        if self.mission.is_some() || self.base == BaseContact::GivenUp {
+            return false;
+        }
+        let completes = match RecordReader::new().read(&mut records) {
+            Ok(Some(Entry::Open(open))) => open.completes,
+            _ => None,
+        };
+        completes.is_some_and(|flow| self.here(flow, shared).is_none())
     }
 
     /// Takes the records of a block, which is durable since then. Returns when each of its frames

@@ -1,6 +1,7 @@
 //! Level-0 processing: reads durable blocks of contacts from the store and makes their products,
 //! live and after a restart alike.
 
+use super::awaited::AwaitingContacts;
 use super::contact::{BlockEffect, ContactProducts, Processing, ProductAttempt};
 use super::shared::CentreShared;
 use crate::custody::StoredContact;
@@ -21,6 +22,7 @@ pub struct Processor {
     clock: Clock,
     rules: ProductRules,
     contacts: BTreeMap<StoredContact, Work>,
+    awaiting: AwaitingContacts,
 }
 
 /// A contact in processing, or waiting for another attempt.
@@ -44,8 +46,9 @@ const TURN: usize = 32;
 
 impl Processor {
     /// Makes products as `rules` say.
-    pub const fn new(shared: Arc<CentreShared>, clock: Clock, rules: ProductRules) -> Self {
-        Self { shared, clock, rules, contacts: BTreeMap::new() }
+    pub fn new(shared: Arc<CentreShared>, clock: Clock, rules: ProductRules) -> Self {
+        let (contacts, awaiting) = (BTreeMap::new(), AwaitingContacts::default());
+        Self { shared, clock, rules, contacts, awaiting }
     }
 
     /// Runs until the centre stops.
@@ -96,12 +99,17 @@ impl Processor {
             },
         };
         let outcome = self.blocks(&mut going);
+        if outcome != Ok(BlockEffect::Early) {
+            self.awaiting.goes_on(&key);
+        }
         if let Some(reason) = going.products().unwritten() {
             self.shared.alarms.raise(AlarmKind::ProductsUnwritten, PRODUCTS, reason);
         }
         let (work, more) = match outcome {
             Ok(BlockEffect::Idle) => (Work::Going(going), false),
             Ok(BlockEffect::More) => (Work::Going(going), true),
+            // Where it has waited long enough, it begins again at once.
+            Ok(BlockEffect::Early) => return !self.awaiting.waits(&key, now),
             Ok(BlockEffect::Closed) => match self.finish(*going) {
                 Ok(shown) => return self.written(key, Box::new(shown)),
                 Err(reason) => return self.again(key, &reason),
@@ -133,7 +141,9 @@ impl Processor {
         let reader = self.shared.store().reader(&key.space, key.flow)?;
         let live = self.shared.live.clone();
         let products = ContactProducts::new(self.rules.clone(), attempt, key.to_string());
-        Ok(Box::new(Processing::new(key.clone(), reader, products, live)))
+        let processing = Processing::new(key.clone(), reader, products, live);
+        let is_over = self.awaiting.is_over(key, self.clock.now());
+        Ok(Box::new(if is_over { processing.alone() } else { processing }))
     }
 
     /// Takes some blocks of a contact.
@@ -154,6 +164,9 @@ impl Processor {
                 }
                 Some(LogEntry::SegmentEnd(_)) => BlockEffect::More,
             };
+            if outcome == BlockEffect::Early {
+                return Ok(outcome);
+            }
             if outcome != BlockEffect::More {
                 self.shared.board.contact(going.shown());
                 return Ok(outcome);

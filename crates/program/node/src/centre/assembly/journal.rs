@@ -450,8 +450,11 @@ impl AssemblyJournal {
             .map(|work| PendingProduct { job: work.job.clone(), waiting: work.waiting.len() })
     }
 
-    /// Adds a noted contact to every job that it has packets for.
+    /// Adds a noted contact to every job that it has packets for; none where no products are made.
     fn enter(&mut self, contact: &ContactKey) {
+        if !self.rules.enabled {
+            return;
+        }
         let Some(note) = self.known.get(contact) else { return };
         let mut targets: BTreeMap<String, (ProductTarget, BTreeSet<String>)> = BTreeMap::new();
         for (product, cells) in &note.cells {

@@ -151,6 +151,18 @@ fn a_contact_that_completes_another_makes_a_version_of_its_products() {
     assert_eq!(journal.next(hours(4), &[]).unwrap(), None);
 }
 
+/// Regression: a relay without products tried for ever to make a version of those that it had not.
+#[test]
+fn a_node_that_makes_no_products_has_no_jobs() {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(ByteCount::mib(4)));
+    let rules = ProductRules { enabled: false, ..rules("session = false\nselect = false\n") };
+    let mut journal = AssemblyJournal::open(&disk, rules).unwrap();
+    journal.note(note(1, hours(3), &[])).unwrap();
+    journal.note(ContactSummary { completes: Some(1), ..note(2, hours(4), &[]) }).unwrap();
+    assert_eq!(journal.next(hours(4), &[]).unwrap(), None);
+    assert!(journal.held().is_empty() && journal.standing().next().is_none());
+}
+
 /// A contact of another station that heard the packets of these seconds.
 fn heard(station: &str, flow: u32, at: Utc, span_s: (i64, i64)) -> ContactSummary {
     let span_us = Some((span_s.0 * 1_000_000, span_s.1 * 1_000_000));
