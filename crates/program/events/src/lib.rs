@@ -1,7 +1,7 @@
 //! Alarms and events of a node, without input or output: an alarm is what an operator must act on
-//! while it stands ([`AlarmRegister`]), an event is what happened once ([`NodeEvent`]), the audit log
-//! has every order with who gave it ([`AuditLine`]), and a report is what a node tells others of
-//! itself ([`NodeReport`]).
+//! while it stands ([`AlarmRegister`]), an event is what happened once ([`NodeEvent`]), the audit
+//! log has every order with who gave it ([`AuditLine`]), and a report is what a node tells others
+//! of itself ([`NodeReport`]).
 //!
 //! ```
 //! use skyhaul_events::{AlarmKind, AlarmRegister, Moment};

@@ -55,20 +55,6 @@ pub fn run(command: &Nodes, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Those that want to be looked at, as part of a status.
-pub fn write_strange(nodes: &[NodeSeen], out: &mut dyn Write) -> io::Result<()> {
-    let count = |state| nodes.iter().filter(|one| one.state == state).count();
-    let (alarm, stale) = (count(NodeSeenState::Alarm), count(NodeSeenState::Stale));
-    if alarm + stale == 0 {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\n  nodes    of {} that report, {alarm} have alarms and {stale} are stale: `skyhaul nodes`",
-        nodes.len()
-    )
-}
-
 /// A line, and what is to be said of it below.
 fn write_node(seen: &NodeSeen, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:<16} {:<8} {}", seen.name, word(seen.state), line(seen))?;

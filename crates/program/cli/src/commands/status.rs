@@ -3,6 +3,7 @@
 mod contacts;
 mod folders;
 mod guests;
+mod nodes;
 mod outlook;
 mod watch;
 
@@ -14,6 +15,7 @@ use guests::{
     write_files, write_forwards, write_mirrors, write_programs, write_serve, write_sinks,
     write_streams, write_web,
 };
+use nodes::write_nodes;
 use skyhaul_events::AlarmStatus;
 use skyhaul_exit::Failure;
 use skyhaul_node::status::{
@@ -66,7 +68,7 @@ impl Status {
         status.station.iter().try_for_each(|station| write_station(station, out))?;
         status.centre.iter().try_for_each(|centre| write_centre(centre, out))?;
         super::passes::write_next(&status.passes, out)?;
-        super::nodes::write_strange(&status.nodes, out)?;
+        write_nodes(&status.nodes, out)?;
         status.blocks.iter().try_for_each(|blocks| write_programs(blocks, out))?;
         status.serve.iter().try_for_each(|serve| write_serve(serve, out))?;
         status.web.iter().try_for_each(|web| write_web(web, out))
