@@ -78,13 +78,16 @@ fn write_node(seen: &NodeSeen, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
+/// Characters of a time up to its second.
+const TO_SECOND: usize = "2026-11-28T06:00:04".len();
+
 fn line(seen: &NodeSeen) -> String {
     let (Some(report), Some(heard), Some(age)) = (&seen.report, &seen.heard, seen.age_s) else {
         return "it has not reported since this node started".to_owned();
     };
-    let started = seen.started.as_deref().unwrap_or("-");
+    let started = seen.started.as_deref().and_then(|at| at.get(..TO_SECOND)).unwrap_or("-");
     let of = format!(
-        "{} {}, started {started}, alarms: {}",
+        "{} {}, up since {started}Z, alarms: {}",
         role(report),
         report.version,
         counts(report.alarms)
@@ -92,7 +95,7 @@ fn line(seen: &NodeSeen) -> String {
     match (seen.state, seen.is_connected) {
         (NodeSeenState::Stale, false) => format!("since {heard}: no session; {of}"),
         (NodeSeenState::Stale, true) => format!("since {heard}: no report came; {of}"),
-        _ => format!("{of}, reported {age:.0} s ago"),
+        _ => format!("{of}, {age:.0} s ago"),
     }
 }
 

@@ -85,14 +85,15 @@ fn a_centre_shows_the_alarms_of_its_station_and_says_when_its_report_grows_stale
     };
     shows("nodes", ["node d is silent", "1 critical", "Nodes (1)"]);
     station.kill();
+    // Three reports did not come, or the session is known to be over: what is first depends on the
+    // rest that the line had.
     let stale = seen(&site, "centre.toml", "s", |one| one["state"] == "stale");
-    assert_eq!(stale["connected"], false, "{stale:#}");
     let shown = printed(&["nodes", "--config", "centre.toml"], site.folder());
-    let since = format!("since {}: no session", stale["heard"].as_str().unwrap());
+    let since = format!("STALE    since {}: no ", stale["heard"].as_str().unwrap());
     assert!(shown.contains(&since) && shown.contains("node d is silent"), "{shown}");
     assert!(site.shown("centre.toml").contains("0 report alarms and 1 are stale"));
     metrics(&address, &["skyhaul_report_stale{node=\"s\"} 1"], "skyhaul_reported_alarms{");
-    shows("node/s", ["Stale since", "there is no session. It said: node d", "What it has"]);
+    shows("node/s", ["Stale since", "It said: node d is silent", "What it has"]);
     let other = run(&["nodes", "--config", "centre.toml", "x"], site.folder());
     assert_refused(&other, 2, &["no node `x` reports here"]);
 }

@@ -46,10 +46,10 @@ pub fn start(name: &str, folder: &Path, flags: &[&str]) -> Running {
 }
 
 /// What a node with one part, `station` or `centre`, says of it in the answer of `status --json`,
-/// whether it has a page or not; `None` where it did not answer.
+/// whether it has a page and neighbours or not; `None` where it did not answer.
 pub fn part(answer: &[u8]) -> Option<Value> {
     let Value::Object(mut parts) = serde_json::from_slice(answer).ok()? else { return None };
-    parts.remove("web");
+    ["web", "nodes"].iter().for_each(|other| drop(parts.remove(*other)));
     assert_eq!(parts.len(), 1, "a node with one part: {parts:?}");
     parts.into_iter().next().map(|(_, part)| part)
 }
