@@ -2,7 +2,8 @@
 //! servers.
 
 use skyhaul_events::{
-    AlarmKind, AuditCheck, AuditLine, CauseBook, EventFilter, NodeEvent, audit_hash, cloud_event,
+    AlarmKind, AuditCheck, AuditLine, CauseBook, EventFilter, NodeEvent, NodeReport, audit_hash,
+    cloud_event,
 };
 use skyhaul_remote::PostUrl;
 
@@ -27,6 +28,15 @@ pub fn event_lines(input: &[u8]) {
             assert_eq!(url.text().parse(), Ok(url.clone()));
             assert!(!url.to_string().contains('?'), "its secret is not shown");
         }
+    }
+}
+
+/// A report of a node: refused, or within its bounds, and read the same when it is written again.
+pub fn node_report(input: &[u8]) {
+    if let Ok(report) = NodeReport::decode(input) {
+        let again = report.encode();
+        assert!(NodeReport::is_marked(input) && again.len() <= NodeReport::LEN_MAX);
+        assert_eq!(NodeReport::decode(&again), Ok(report));
     }
 }
 

@@ -43,7 +43,7 @@ pub use capture::{
 pub use catalogue::{bag_manifests, filter};
 pub use channels::channels;
 pub use configuration::configuration;
-pub use events::{acknowledgements, audit_lines, event_lines};
+pub use events::{acknowledgements, audit_lines, event_lines, node_report};
 pub use files::files;
 pub use forward::forward;
 pub use hints::{contact_plan, feed_lines};
@@ -113,6 +113,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "gap_talk", body: gap_talk, rounds: 200_000 },
     Target { name: "key_record", body: key_record, rounds: 20_000 },
     Target { name: "key_talk", body: key_talk, rounds: 20_000 },
+    Target { name: "node_report", body: node_report, rounds: 50_000 },
     Target { name: "log_segment", body: log_segment, rounds: 20_000 },
     Target { name: "mission", body: mission, rounds: 5_000 },
     Target { name: "offload_packets", body: offload_packets, rounds: 100_000 },

@@ -43,6 +43,7 @@ page_files! {
     "contacts.js" SCRIPT,
     "lists.js" SCRIPT,
     "measures.js" SCRIPT,
+    "nodes.js" SCRIPT,
     "history.js" SCRIPT,
     "events.js" SCRIPT,
     "latency.js" SCRIPT,

@@ -44,6 +44,8 @@ pub struct WebLack {
 /// A list of the JSON interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebList {
+    /// Other nodes as they report themselves, the worst first.
+    Nodes,
     /// Nodes that are connected.
     Stations,
     /// Inputs.
@@ -70,7 +72,8 @@ pub enum WebList {
 
 impl WebList {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
+        Self::Nodes,
         Self::Stations,
         Self::Channels,
         Self::Contacts,
@@ -87,6 +90,7 @@ impl WebList {
     /// The last segment of its path.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Nodes => "nodes",
             Self::Stations => "stations",
             Self::Channels => "channels",
             Self::Contacts => "contacts",
@@ -114,6 +118,7 @@ impl WebList {
             Self::Gaps => &["station", "mission", "contact", "state"],
             Self::Products => &["mission", "station", "contact", "state"],
             Self::Deliveries => &["destination", "subscription", "state", "product"],
+            Self::Nodes => &["state"],
             Self::Paths => &["node", "state"],
             Self::Queues => &["kind", "state"],
             Self::Stations | Self::Channels | Self::Alarms | Self::Latency => &[],

@@ -29,6 +29,7 @@ mod log_format;
 mod man;
 mod node;
 mod node_socket;
+mod nodes;
 mod one_way;
 mod output;
 mod packets;
@@ -128,6 +129,8 @@ pub enum Command {
     /// Keeps the address book: far nodes, their addresses and keys.
     #[command(subcommand)]
     Node(node::NodeCommand),
+    /// Shows what other nodes report of themselves.
+    Nodes(nodes::Nodes),
     /// Shows packet files, or exports them as JSON, CSV or Parquet.
     Packets(packets::PacketsCommand),
     /// Makes two nodes known to each other by a short code.
@@ -246,6 +249,7 @@ pub fn run(command: Command, program: clap::Command, out: &mut dyn Write) -> Res
         Command::Lab(command) => lab::run(&command, out),
         Command::Man(command) => man::run(&command, program, out),
         Command::Node(command) => node::run(&command, out),
+        Command::Nodes(command) => nodes::run(&command, out),
         Command::Packets(command) => packets::run(&command, out),
         Command::Pair(command) => pair::run(&command, out),
         Command::Passes(command) => passes::run(&command, out),

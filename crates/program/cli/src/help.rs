@@ -54,7 +54,8 @@ pub const GROUPS: [TaskGroup; 10] = [
     TaskGroup {
         task: "Look at a node",
         commands: &[
-            "status", "alarms", "events", "audit", "gaps", "passes", "path", "history", "report",
+            "status", "nodes", "alarms", "events", "audit", "gaps", "passes", "path", "history",
+            "report",
         ],
     },
     TaskGroup { task: "Keep products", commands: &["catalogue", "archive", "reprocess"] },

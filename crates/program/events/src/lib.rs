@@ -1,6 +1,7 @@
 //! Alarms and events of a node, without input or output: an alarm is what an operator must act on
-//! while it stands ([`AlarmRegister`]), an event is what happened once ([`NodeEvent`]), and the
-//! audit log has every order with who gave it ([`AuditLine`]).
+//! while it stands ([`AlarmRegister`]), an event is what happened once ([`NodeEvent`]), the audit
+//! log has every order with who gave it ([`AuditLine`]), and a report is what a node tells others
+//! of itself ([`NodeReport`]).
 //!
 //! ```
 //! use skyhaul_events::{AlarmKind, AlarmRegister, Moment};
@@ -25,6 +26,7 @@ mod filter;
 mod kind;
 mod moment;
 mod register;
+mod report;
 mod silence;
 
 pub use audit::{
@@ -39,4 +41,8 @@ pub use kind::AlarmKind;
 pub use moment::Moment;
 pub use register::{
     AckError, Acknowledgement, AlarmKey, AlarmNews, AlarmRegister, AlarmStatus, AlarmSubject,
+};
+pub use report::{
+    NodeReport, NodeReportError, ReportedAlarm, ReportedAlarms, ReportedDeliveries, ReportedSpool,
+    ReportedState, ReportedStore,
 };

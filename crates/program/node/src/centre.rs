@@ -104,7 +104,7 @@ impl Centre {
         kind: NodeKind,
         place: NodePlace,
     ) -> Result<Self, Fault> {
-        let NodePlace { disk, clock, blocks, events, keys, handed } = place;
+        let NodePlace { disk, clock, blocks, events, keys, handed, reports } = place;
         if let Some(products) = &config.products {
             services::make_folder(&products.dir)?;
         }
@@ -126,6 +126,7 @@ impl Centre {
         let alarms = Arc::new(Alarms::open(clock, events, disk, AlarmPart::Centre));
         let mut shared = CentreShared::new(board, kept, onward, alarms, driver.waker());
         shared.live = live;
+        shared.desk.reports = reports;
         let shared = Arc::new(shared);
         shared.board.sockets(sockets);
         shared.hold_contacts();

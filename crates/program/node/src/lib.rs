@@ -25,6 +25,7 @@ mod notices;
 mod orders;
 mod passes;
 pub mod rdr;
+mod reports;
 mod serve;
 mod services;
 mod sessions;

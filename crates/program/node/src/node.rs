@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use parts::Parts;
 use starting::{
     ShownBy, Watches, alarms_of, block_lines, config_desk, look, open_disk, programs, start_blocks,
-    start_history, start_parts, start_serve, tell_start,
+    start_history, start_parts, start_serve, tell_ready, tell_start,
 };
 pub use upgrading::check;
 use upgrading::{KeptNode, Upgrading};
@@ -199,6 +199,7 @@ impl Node {
             events: events.clone(),
             keys: keys.clone(),
             handed: start.handed.clone(),
+            reports: Arc::default(),
         };
         let (station, centre) = start_parts(config, start.options, &place)?;
         start.handed.forget();
@@ -225,6 +226,7 @@ impl Node {
             passes: watches.passes.clone(),
             upgrade: start.desk.clone(),
             history: history.as_ref().map(|history| history.desk().clone()),
+            reports: place.reports,
         });
         let access = SocketAccess::of(&config.status)?;
         let orders = Arc::new(WebOrders::new(parts.clone(), disk));
@@ -233,8 +235,7 @@ impl Node {
         let (looks, web) = look(shown, parts.clone(), clock)?;
         orders.look_again(&looks);
         let server = parts::answer(&config.node, access, looks.clone(), parts)?;
-        let name = config.node.name.as_str();
-        events.tell(EventKind::NodeReady, name, format!("node {name} is ready"));
+        tell_ready(config, &events);
         Ok(Self {
             desk,
             read: config.clone(),

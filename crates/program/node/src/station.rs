@@ -62,6 +62,7 @@ use crate::guests::{self, ProgramBlocks};
 use crate::incoming::{self, FileService};
 use crate::journal::EventSink;
 use crate::keys::NodeKeys;
+use crate::reports::ReportDesk;
 use crate::services::{self, SessionMemory};
 use crate::status::{ChannelState, ChannelStatus, DestinationStatus, StatusReply, StatusRequest};
 use crate::status::{FolderState, FolderStatus};
@@ -121,6 +122,8 @@ pub(crate) struct NodePlace {
     pub handed: Arc<HandedInputs>,
     /// Its keys.
     pub keys: Arc<NodeKeys>,
+    /// Reports of nodes.
+    pub reports: Arc<ReportDesk>,
 }
 
 /// The part of a node that captures and sends.
@@ -146,7 +149,7 @@ impl Station {
         upstream: Option<Arc<CentreShared>>,
         place: NodePlace,
     ) -> Result<Self, Fault> {
-        let NodePlace { disk, clock, blocks, events, keys, handed } = place;
+        let NodePlace { disk, clock, blocks, events, keys, handed, reports } = place;
         let alarms = Arc::new(Alarms::open(clock, events, disk.clone(), AlarmPart::Station));
         routing::check_missions(config, &services::missions(&config.missions)?)?;
         memo::check(&config.node.state)?;
@@ -159,7 +162,9 @@ impl Station {
             config.channel.iter().map(shown).collect(),
             config.destinations.iter().map(shown_destination).collect(),
         );
-        let shared = Arc::new(StationShared::new(board, routing, spool, alarms, driver.waker()));
+        let mut shared = StationShared::new(board, routing, spool, alarms, driver.waker());
+        shared.reports = reports;
+        let shared = Arc::new(shared);
         let peers = config.destinations.iter().map(|one| &one.peer);
         let roots = incoming::roots(peers, &config.sharing(0).tree)?;
         let files = match roots.is_empty() {

@@ -13,6 +13,7 @@ mod keys;
 mod knowledge;
 mod measured;
 mod model;
+mod nodes;
 mod passes;
 mod process;
 mod products;
@@ -57,6 +58,7 @@ pub use model::{
     LinePath, LineStatus, LiveStatus, PathControl, PathFec, ProductStatus, SpoolStatus,
     StageLatency, StationPeer, StationStatus, StoreStatus,
 };
+pub use nodes::{NodeSeen, NodeSeenState};
 pub use passes::PassStatus;
 pub use process::ProcessStatus;
 pub use products::{AssembledProduct, AssemblyState};

@@ -4,7 +4,7 @@
 import { lacks, spare } from './now.js';
 import { lanes, margin } from './plot.js';
 import {
-  because, bytes, card, count, facts, h, link, seconds, span, state, table, time, wide,
+  PAGE_ROWS, because, bytes, card, count, facts, h, link, seconds, span, state, table, time, wide,
 } from './show.js';
 import { whyCard } from './why.js';
 
@@ -14,7 +14,7 @@ const BINS = ['clean', '1 symbol', '2', '3 to 4', '5 to 8', '9 to 12', '13 to 16
 const wanted = { station: '', mission: '', state: '', after: '' };
 
 export const contacts = {
-  lists: () => [['contacts', { limit: '100', ...wanted }]],
+  lists: () => [['contacts', { limit: String(PAGE_ROWS), ...wanted }]],
   draw: (look, [page], _, again) => [
     h('section', { 'data-key': 'lanes' }, h('h2', {}, 'Contacts by input'),
       lanes(page.rows, look.at) || h('p', { class: 'none' }, 'No contact since the node started.')),

@@ -1,10 +1,10 @@
 // @ts-check
 // Events: what happened at the node, newest first.
 
-import { h, state, table, time } from './show.js';
+import { PAGE_ROWS, h, state, table, time } from './show.js';
 
 /** What is asked for by the fields above the table. */
-const wanted = { limit: '100', types: '', subject: '', before: '' };
+const wanted = { limit: String(PAGE_ROWS), types: '', subject: '', before: '' };
 
 const GRAVE = { info: 'idle', minor: 'warning', major: 'alarm', critical: 'alarm' };
 /** Where the subjects of a group of events are shown. */
@@ -17,7 +17,8 @@ const GROUPS = [['', 'all'], ['major+', 'grave ones'], ...Object.keys(PLACES)
 
 export const events = {
   // With a number as its argument, the screen begins with that event, of whatever type it is.
-  lists: (number) => [['events', number ? { limit: '100', before: behind(number) } : wanted]],
+  lists: (number) => [['events',
+    number ? { limit: wanted.limit, before: behind(number) } : wanted]],
   draw: (look, [page], number, again) => h('section', {}, h('h2', {}, 'Events'),
     tools(again), eventTable(look, page), pages(page, number, again)),
 };

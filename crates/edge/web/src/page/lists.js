@@ -7,7 +7,7 @@ import { alarmTable } from './now.js';
 import { timed } from './plot.js';
 import { mayOrder, session } from './session.js';
 import {
-  because, bytes, card, count, facts, h, link, span, state, table, time, verdict,
+  PAGE_ROWS, because, bytes, card, count, facts, h, link, span, state, table, time, verdict,
 } from './show.js';
 
 /** The range of the queues. */
@@ -100,7 +100,7 @@ function pages(list, page, again) {
 }
 
 export const products = {
-  lists: () => [['products', { limit: '100', ...wanted.products }]],
+  lists: () => [['products', { limit: String(PAGE_ROWS), ...wanted.products }]],
   draw: (look, [page], _, again) => h('section', {}, h('h2', {}, 'Products'),
     tools('products', ['mission', 'station', 'contact', 'state'], again),
     productTable(look, page.rows), pages('products', page, again)),
@@ -125,7 +125,7 @@ function productTable(look, rows) {
 }
 
 export const deliveries = {
-  lists: () => [['deliveries', { limit: '100', ...wanted.deliveries }]],
+  lists: () => [['deliveries', { limit: String(PAGE_ROWS), ...wanted.deliveries }]],
   draw: (look, [page], _, again) => h('section', {}, h('h2', {}, 'Deliveries'),
     tools('deliveries', ['destination', 'subscription', 'state', 'product'], again),
     deliveryTable(look, page.rows), pages('deliveries', page, again)),
@@ -148,7 +148,7 @@ function deliveryTable(look, rows) {
 }
 
 export const gaps = {
-  lists: () => [['gaps', { limit: '100', ...wanted.gaps }]],
+  lists: () => [['gaps', { limit: String(PAGE_ROWS), ...wanted.gaps }]],
   draw: (look, [page], _, again) => [
     look.gaps ? h('section', { 'data-key': 'sum' }, h('h2', {}, 'Gaps'), counts(look.gaps)) : null,
     h('section', { 'data-key': 'list' },
@@ -171,7 +171,7 @@ function counts(of) {
 }
 
 export const alarms = {
-  lists: () => [['alarms', { limit: '100', ...wanted.alarms }]],
+  lists: () => [['alarms', { limit: String(PAGE_ROWS), ...wanted.alarms }]],
   draw: (look, [page], _, again) => [
     verdict(look.verdict),
     card('Alarms', alarmTable(look, page.rows, 'No alarm stands.'), pages('alarms', page, again),

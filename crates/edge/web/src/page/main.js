@@ -12,6 +12,7 @@ import { events } from './events.js';
 import { alarms, deliveries, gaps, products, queues } from './lists.js';
 import { latency } from './latency.js';
 import { lines } from './measures.js';
+import { node, nodes, strange } from './nodes.js';
 import { passes } from './passes.js';
 
 // A screen says what it asks for (`lists`), and draws the answers.
@@ -21,6 +22,7 @@ const SCREENS = [
   { name: 'passes', title: 'Passes', ...passes },
   { name: 'queues', title: 'Queues', ...queues },
   { name: 'lines', title: 'Lines', ...lines },
+  { name: 'nodes', title: 'Nodes', ...nodes },
   { name: 'products', title: 'Products', ...products },
   { name: 'deliveries', title: 'Deliveries', ...deliveries },
   { name: 'gaps', title: 'Gaps', ...gaps },
@@ -34,6 +36,7 @@ const DETAILS = [
   { name: 'contact', title: 'Contact', of: 'contacts', ...contact },
   { name: 'delivery', title: 'Delivery', of: 'deliveries', ...delivery },
   { name: 'stream', title: 'Stream', of: 'queues', ...stream },
+  { name: 'node', title: 'Node', of: 'nodes', ...node },
 ];
 const LOGIN = { name: 'login', title: 'Log in', ...login };
 
@@ -69,11 +72,11 @@ function route() {
 
 function menu() {
   const current = shown.screen.of || shown.screen.name;
-  const count = (name) => (name === 'alarms' && live.look ? live.look.alarm_count : 0);
+  const counts = live.look ? { alarms: live.look.alarm_count, nodes: strange(live.look) } : {};
   const mine = SCREENS.filter(({ role }) => !role || role === session.role);
   const items = mine.map(({ name, title }) => h('li', {},
     h('a', { href: `#${name}`, 'aria-current': name === current ? 'page' : null },
-      count(name) ? `${title} (${count(name)})` : title)));
+      counts[name] ? `${title} (${counts[name]})` : title)));
   const list = /** @type {HTMLElement} */ (document.getElementById('screens'));
   morph(list, h('ul', { id: 'screens' }, items));
 }

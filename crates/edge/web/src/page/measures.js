@@ -16,7 +16,7 @@ const opened = new Set();
 /** Paths of one node that can be drawn over time. */
 const DRAWN_MAX = 16;
 /** Nodes that are shown at a time. */
-const NODES = 20;
+const NODES = 12;
 /** Paths are asked for by the page, behind this one. */
 const wanted = { limit: '200', after: '' };
 

@@ -146,7 +146,7 @@ const LEVELS = {
     'streaming', 'recorded', 'placed', 'copying', 'busy'],
   warning: ['search', 'connecting', 'probing', 'requested', 'silent', 'held', 'absent', 'sending'],
   alarm: ['failed', 'down', 'refused', 'full', 'black-hole', 'unrecoverable', 'unanswered',
-    'alarm'],
+    'alarm', 'stale'],
 };
 
 /** How grave a state is. */
@@ -189,15 +189,15 @@ export function wide(title, ...content) {
   return made;
 }
 
-/** Rows of a table that are in the page at a time: a thousand would hold up each look. */
-const ROWS = 100;
+/** Rows of a table that are in the page at a time: more would hold up each look. */
+export const PAGE_ROWS = 50;
 /** Where a list of more rows is, by its caption. */
 const turned = new Map();
 /** What tells that somebody has turned to other rows. */
 export const TURNED = 'turned';
 
 /** Of many rows those that are shown, `size` at a time, and what turns to the others. */
-export function turn(caption, rows, size = ROWS) {
+export function turn(caption, rows, size = PAGE_ROWS) {
   const last = Math.max(0, Math.floor((rows.length - 1) / size) * size);
   const from = Math.min(turned.get(caption) || 0, last);
   const shown = rows.slice(from, from + size);

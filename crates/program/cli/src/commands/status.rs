@@ -3,6 +3,7 @@
 mod contacts;
 mod folders;
 mod guests;
+mod nodes;
 mod outlook;
 mod watch;
 
@@ -14,6 +15,7 @@ use guests::{
     write_files, write_forwards, write_mirrors, write_programs, write_serve, write_sinks,
     write_streams, write_web,
 };
+use nodes::write_nodes;
 use skyhaul_events::AlarmStatus;
 use skyhaul_exit::Failure;
 use skyhaul_node::status::{
@@ -66,6 +68,7 @@ impl Status {
         status.station.iter().try_for_each(|station| write_station(station, out))?;
         status.centre.iter().try_for_each(|centre| write_centre(centre, out))?;
         super::passes::write_next(&status.passes, out)?;
+        write_nodes(&status.nodes, out)?;
         status.blocks.iter().try_for_each(|blocks| write_programs(blocks, out))?;
         status.serve.iter().try_for_each(|serve| write_serve(serve, out))?;
         status.web.iter().try_for_each(|web| write_web(web, out))
@@ -380,7 +383,7 @@ fn mega(bps: u64) -> String {
 
 /// A size in a column.
 #[allow(clippy::cast_precision_loss, reason = "a report")]
-fn megabytes(bytes: u64) -> String {
+pub(super) fn megabytes(bytes: u64) -> String {
     match bytes {
         ..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
         _ => format!("{:.1} GB", bytes as f64 / 1e9),

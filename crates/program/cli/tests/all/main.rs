@@ -67,6 +67,7 @@ mod readme;
 mod relay;
 mod replay;
 mod report;
+mod reported;
 mod reprocess;
 mod rtp;
 mod select;

@@ -86,7 +86,8 @@ fn lists_and_probes_say_what_the_status_says() {
     let products = json(&address, &format!("/api/v1/products?contact={id}"));
     let count = shown["products"].as_array().unwrap().len();
     assert!(count > 0 && products["rows"].as_array().unwrap().len() == count, "{products}");
-    for list in ["stations", "channels", "paths", "queues", "gaps", "deliveries", "alarms"] {
+    for list in ["nodes", "stations", "channels", "paths", "queues", "gaps", "deliveries", "alarms"]
+    {
         assert!(json(&address, &format!("/api/v1/{list}"))["rows"].is_array(), "{list}");
     }
     assert_eq!(json(&address, "/readyz")["ready"], true);
@@ -175,6 +176,8 @@ fn a_browser_shows_each_screen_says_when_it_is_stale_and_asks_no_other_host() {
         ("passes", vec!["A day behind and ahead", "No pass is planned"]),
         ("queues", vec!["What waits", "store"]),
         ("lines", vec!["Rates of all lines"]),
+        ("nodes", vec!["The worst first", "as they report themselves"]),
+        ("node/s", vec!["Node s", "All nodes"]),
         ("products", vec![&*product, "suomi-npp"]),
         ("deliveries", vec!["No delivery is like that."]),
         ("gaps", vec!["Frames missing now", "Unrecoverable"]),

@@ -93,6 +93,7 @@ impl ManyLook {
             "channels": [],
             "destinations": [],
             "stations": stations.collect::<Vec<_>>(),
+            "nodes": {"ok": 400, "alarm": 400, "stale": 100, "unheard": 100},
             "contacts": contacts,
             "passes": [],
             "spool": null,
@@ -125,11 +126,24 @@ fn alarm(nth: usize, at: &str) -> Value {
            "severity": "critical", "since": at, "caused_by": null, "acknowledged": null})
 }
 
+/// A node that reports an alarm.
+fn reported(id: String, name: String, at: &str) -> Value {
+    let alarm = json!({"severity": "major", "kind": "path-down",
+                       "sentence": "path a to many is down: nothing came"});
+    let report = json!({"version": "0", "sends": true, "receives": false, "up_s": 7, "every_s": 10,
+        "alarms": {"critical": 0, "major": 1, "minor": 2}, "worst": [alarm], "contacts": 1,
+        "under_way": ["x-band suomi-npp"], "spool": {"state": "ok", "blocks": 3, "bytes": 7_000,
+        "disk_bytes": 9_000, "oldest_s": 4}});
+    json!({"id": id, "name": name, "state": "alarm", "connected": true, "heard": at, "age_s": 1.5,
+           "started": at, "wrong_reports": 0, "report": report})
+}
+
 /// A row of a list of which there are many.
 fn row(list: WebList, nth: usize, number: u64, at: &str) -> Value {
     let (id, node) = (format!("r-{nth}"), station(nth));
     match list {
         WebList::Contacts => contact(nth, number, at),
+        WebList::Nodes => reported(id, node, at),
         WebList::Alarms => alarm(nth, at),
         WebList::Paths => {
             json!({"id": id, "node": node, "name": format!("path-{nth}"), "over": "udp",

@@ -85,10 +85,10 @@ pub fn status(config: &str, folder: &Path) -> Option<Value> {
 }
 
 /// What a node with one part, `station` or `centre`, says of it in its status, whether it has a
-/// page or not.
+/// page and neighbours or not.
 pub fn part(config: &str, folder: &Path) -> Option<Value> {
     let Value::Object(mut parts) = status(config, folder)? else { return None };
-    parts.remove("web");
+    ["web", "nodes"].iter().for_each(|other| drop(parts.remove(*other)));
     assert_eq!(parts.len(), 1, "a node with one part: {parts:?}");
     parts.into_iter().next().map(|(_, part)| part)
 }

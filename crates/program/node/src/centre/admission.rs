@@ -4,6 +4,7 @@
 use crate::file_doors::FileDoors;
 use crate::forecasts::GivenHint;
 use crate::orders::Orders;
+use crate::reports::ReportDesk;
 use skyhaul_forward_io::FarRules;
 use skyhaul_quic::Fingerprint;
 use skyhaul_store::StationName;
@@ -48,6 +49,8 @@ pub struct LineDesk {
     pub hints: Orders<PeerHint>,
     /// Channels for products over the sessions with other nodes.
     pub doors: Arc<FileDoors>,
+    /// Reports of nodes.
+    pub reports: Arc<ReportDesk>,
 }
 
 /// A hint for the paths of a peer that has connected here.

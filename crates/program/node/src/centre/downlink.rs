@@ -2,6 +2,7 @@
 //! sends receipts back.
 
 mod keys;
+mod messages;
 mod presence;
 
 use super::admission::{AdmittedStation, CentreAdmission};
@@ -12,15 +13,14 @@ use super::shared::CentreShared;
 use super::standby_teller::StandbyTeller;
 use crate::custody::custody_of;
 use crate::keys::{NodeKeys, SessionKeys};
+use crate::reports::SessionReports;
 use crate::status::{ForwardsStatus, StationPeer};
 use bytes::Bytes;
 use keys::AdmittedKeys;
 use skyhaul_channels::SessionEnd;
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_events::AlarmKind;
-use skyhaul_identity::KeyTalk;
 use skyhaul_level0::ledger::talk::Talk;
-use skyhaul_level0::standby::StandbyRequest;
 use skyhaul_net::{LastWord, Refusals, RefusedCaller, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
@@ -83,6 +83,8 @@ struct Caller {
     sender: Option<Arc<From>>,
     /// For one that stands by for another station.
     standby: Option<StandbyTeller>,
+    /// What it is told of this node.
+    reports: SessionReports,
 }
 
 /// Between two updates of the status.
@@ -143,7 +145,8 @@ impl Downlink {
         tracing::info!(station = admitted.name.as_str(), "connected");
         self.lines.keys.seen(admitted.name.as_str(), fingerprint);
         let (keys, sender, standby) = (SessionKeys::new(fingerprint), None, None);
-        self.connections.insert(id, Caller { admitted, keys, told, sender, standby });
+        let reports = SessionReports::default();
+        self.connections.insert(id, Caller { admitted, keys, told, sender, standby, reports });
     }
 
     /// The greeting of a station named its spool.
@@ -278,7 +281,7 @@ impl Downlink {
         let Some(caller) = self.connections.remove(&id) else { return };
         self.peer_paths.ended(caller.admitted.name.as_str(), id);
         if self.present(&caller.admitted.name, id).is_none() {
-            self.shared.alarms.lost(caller.admitted.name.as_str());
+            presence::lost(&self.shared, &caller.admitted);
         }
         if let Some(sender) = caller.sender {
             presence::ended(&self.shared, &caller.admitted, reason);
@@ -337,19 +340,7 @@ impl Downlink {
             }
             Event::Greeted { spool, .. } => self.greeted(now, manager, id, spool),
             Event::Custody { .. } | Event::Settled { .. } => {}
-            Event::Application { body } if KeyTalk::is_marked(&body) => {
-                if let Some(caller) = self.connections.get_mut(&id) {
-                    caller.keys.received(&self.lines.keys, caller.admitted.name.as_str(), &body);
-                }
-            }
-            Event::Application { body } => match (Talk::decode(&body), sender) {
-                (Ok(Talk::Answer(answer)), Some(sender)) => {
-                    self.shared.gaps().ledger().answer(sender.space.as_str(), &answer);
-                }
-                (Ok(Talk::StandBy(request)), _) => self.stands_by(id, request),
-                (Ok(_), _) => {}
-                (Err(error), _) => tracing::warn!(station = station.as_str(), "{error}"),
-            },
+            Event::Application { body } => messages::received(self, now, id, &body),
             Event::PathUp(path) => self.peer_paths.up(manager, id, station.as_str(), path),
             Event::PathResized(_) | Event::PathStalled(_) => {}
             Event::PathBack(_) | Event::PathDown(..) => {}
@@ -434,32 +425,6 @@ impl Downlink {
                 );
                 let name = format!("contact {}-{}", station.as_str(), contact.0);
                 presence::asked(&self.shared, name, frames);
-            }
-        }
-    }
-
-    /// A station stands by for another one.
-    fn stands_by(&mut self, id: SessionId, request: StandbyRequest) {
-        let Some(caller) = self.connections.get_mut(&id) else { return };
-        match &mut caller.standby {
-            Some(teller) => teller.asked(request),
-            None => caller.standby = Some(StandbyTeller::new(request)),
-        }
-    }
-
-    /// Tells the standby stations what is here of the stations that they stand by for.
-    fn tell_standbys(&mut self, now: Instant, manager: &mut SessionManager) {
-        let peers = &self.lines.peers;
-        let is_known = |name: &str| peers.values().any(|peer| peer.name.as_str() == name);
-        for (id, caller) in &mut self.connections {
-            let Some(teller) = &mut caller.standby else { continue };
-            let Some(session) = manager.session(*id).filter(|session| session.is_open()) else {
-                continue;
-            };
-            let Some(report) = teller.report(now, &self.shared, is_known) else { continue };
-            let said = Bytes::from(Talk::Delivered(report).encode());
-            if session.control_mut().tell(said).is_err() {
-                teller.not_told();
             }
         }
     }
@@ -567,11 +532,12 @@ impl Service for Downlink {
         if now >= self.ask_at {
             self.ask_at = now + ASK;
             self.ask(now, manager);
-            self.tell_standbys(now, manager);
+            messages::tell_standbys(self, now, manager);
         }
         if now >= self.update_at {
             self.update_at = now + UPDATE;
             self.update(manager);
+            messages::report(self, now, manager);
             for (station, rivals) in &mut self.rivals {
                 if rivals.is_over(now) {
                     self.shared.alarms.clear(AlarmKind::KeyShared, the_key_of(station));

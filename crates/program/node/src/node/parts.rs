@@ -13,6 +13,7 @@ use crate::journal::EventSink;
 use crate::keys::NodeKeys;
 use crate::looks::Looks;
 use crate::passes::PassWatch;
+use crate::reports::ReportDesk;
 use crate::serve::ServeService;
 use crate::station::{self, StationShared};
 use crate::status::{KeyOrder, NodeStatus, SocketAccess, StatusReply, StatusRequest, StatusServer};
@@ -72,6 +73,7 @@ pub struct Parts {
     pub passes: Option<Arc<PassWatch>>,
     pub upgrade: Arc<UpgradeDesk>,
     pub history: Option<Arc<HistoryDesk>>,
+    pub reports: Arc<ReportDesk>,
 }
 
 impl Parts {
@@ -84,6 +86,7 @@ impl Parts {
             serve: self.serve.as_ref().map(|serve| serve.status()),
             web: None,
             passes: Vec::new(),
+            nodes: Vec::new(),
         };
         status.passes = self.passes.as_ref().map_or_else(Vec::new, |passes| passes.look(&status));
         status

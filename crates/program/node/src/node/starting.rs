@@ -12,6 +12,7 @@ use crate::journal::EventSink;
 use crate::looks::{HeartBeat, LookTaker, Looks, NodeLook};
 use crate::notices::{NoticePlace, Notices, PreparedNotice};
 use crate::passes::PassWatch;
+use crate::reports::own_report;
 use crate::serve::{ServeService, ServedNode};
 use crate::services;
 use crate::station::{NodePlace, Station};
@@ -29,6 +30,11 @@ pub fn tell_start(config: &NodeConfig, events: &EventSink) {
     let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
     let sentence = format!("node {name} starts, version {version}, process {pid}");
     events.tell(EventKind::NodeStarted, name, sentence);
+}
+
+pub fn tell_ready(config: &NodeConfig, events: &EventSink) {
+    let name = config.node.name.as_str();
+    events.tell(EventKind::NodeReady, name, format!("node {name} is ready"));
 }
 
 /// Knows the configuration in force: that of the file, which was read just now.
@@ -115,18 +121,22 @@ pub fn look(
     let gaps = parts.centre.clone().filter(|_| entry.is_some());
     let page = Arc::new(OnceLock::<Arc<WebService>>::new());
     let counted = page.clone();
+    let reports = parts.reports.clone();
     let status = move || {
         let web = counted.get().map(|web| web.status());
-        NodeStatus { web, ..parts.status() }
+        let nodes = parts.reports.seen(clock.now());
+        NodeStatus { web, nodes, ..parts.status() }
     };
     let mut taker = LookTaker::new(clock, Box::new(status), gaps);
     let first = Arc::new(taker.take_regular());
+    reports.show(own_report(&first.status));
     let beat = Arc::new(HeartBeat::new(clock));
     let start = |entry| WebService::start(entry, first.clone(), &beat, orders);
     let web = entry.map(start).transpose()?;
     let web = web.map(|web| page.get_or_init(|| Arc::new(web)).clone());
     let shown = web.clone();
     let looks = Looks::start(taker, first, beat, move |look| {
+        reports.show(own_report(&look.status));
         if let Some(keep) = &keep {
             keep(look);
         }

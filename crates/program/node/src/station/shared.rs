@@ -10,6 +10,7 @@ use super::routing::Routing;
 use crate::alarms::Alarms;
 use crate::incoming::FilesAccount;
 use crate::orders::Orders;
+use crate::reports::ReportDesk;
 use crate::shutdown::Shutdown;
 use crate::status::{
     BacklogStatus, FilesStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus,
@@ -45,6 +46,8 @@ pub struct StationShared {
     pub outside: OutsideBoard,
     /// Live inputs for the process that the node goes on in.
     pub handing_over: HandingOver,
+    /// Reports of nodes.
+    pub reports: Arc<ReportDesk>,
 }
 
 impl FilesAccount for StationShared {
@@ -74,6 +77,7 @@ impl StationShared {
             early: EarlyFinishes::default(),
             outside: OutsideBoard::default(),
             handing_over: HandingOver::default(),
+            reports: Arc::default(),
         }
     }
 
@@ -122,6 +126,7 @@ impl StationShared {
                 blocks: depth.blocks,
                 bytes: depth.bytes.as_u64(),
                 disk_bytes: disk.as_u64(),
+                oldest_s: depth.oldest.as_secs_f64(),
                 ..SpoolStatus::default()
             },
             threads: threads(),

@@ -4,6 +4,7 @@ mod connection;
 mod forecast;
 mod health;
 mod keys;
+mod messages;
 mod orders;
 mod presence;
 mod standby;
@@ -14,8 +15,8 @@ use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::StationShared;
 use crate::custody::{Divergence, FeedError, Feeder, find_divergence, renew};
 use crate::keys::NodeKeys;
+use crate::reports::{PeerSide, SessionReports};
 use crate::status::{LineState, LineStatus, SessionStatus};
-use bytes::Bytes;
 use connection::{CentreConnection, Ending};
 use health::PathHealth;
 pub use keys::CentreKeys;
@@ -25,8 +26,6 @@ use skyhaul_channels::{FIRST_GUEST, SessionEnd};
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_events::AlarmKind;
 use skyhaul_forward_io::FarRules;
-use skyhaul_identity::KeyTalk;
-use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::{Clock, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{AfterFailure, DialAttempt, DialFailure, SessionId, SessionManagerEvent};
@@ -109,10 +108,11 @@ pub enum UplinkNews {
 }
 
 /// The due times of periodic work.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Timers {
     update_at: Instant,
     forecast_at: Instant,
+    report: SessionReports,
 }
 
 /// Between two updates of the status.
@@ -136,6 +136,7 @@ impl Uplink {
         if let Some(patience) = centre.patience {
             shared.alarms.expect(&centre.name, patience);
         }
+        shared.reports.expect(PeerSide::Destination, &centre.name);
         let about = match shared.routing.count() {
             1 => String::new(),
             _ => format!(" (destination {})", centre.name),
@@ -150,7 +151,7 @@ impl Uplink {
             connection: CentreConnection::default(),
             feeder,
             line,
-            timers: Timers { update_at: Instant::ZERO, forecast_at: Instant::ZERO },
+            timers: Timers::default(),
             lateness: LatenessWatch::default(),
             rivals: Rivals::default(),
             status,
@@ -333,19 +334,7 @@ impl Uplink {
                 self.paths.down(now, path, &reason.to_string());
             }
             Event::Settled { id, .. } => self.feeder.settled(id),
-            Event::Application { body } if KeyTalk::is_marked(&body) => {
-                self.keys.received(&self.centre.name, &body);
-            }
-            Event::Application { body } => match Talk::decode(&body) {
-                Ok(Talk::Ask(ask)) => self.shared.questions.ask(self.place, ask),
-                Ok(Talk::Delivered(report)) => {
-                    if let Some(standby) = self.feeder.standby() {
-                        standby.report(now, report);
-                    }
-                }
-                Ok(Talk::Answer(_) | Talk::StandBy(_)) => {}
-                Err(error) => tracing::warn!(centre = %self.centre.address, "{error}"),
-            },
+            Event::Application { body } => messages::received(self, now, &body),
             Event::Closed(CloseReason::Replaced(reason)) => {
                 self.connection.wait_until(self.rivals.replaced(now));
                 self.shared.alarms.raise(AlarmKind::KeyShared, self.subject(SHARED_KEY), &reason);
@@ -405,6 +394,7 @@ impl Uplink {
         }
         self.connection.id().into_iter().for_each(|id| served.guests.opened(id, name));
         presence::opened(self);
+        self.timers.report = SessionReports::default();
         self.status.state = LineState::Open;
         self.status.reason = None;
         self.status.connects += 1;
@@ -443,16 +433,6 @@ impl Uplink {
         if let Some(session) = self.session(served.manager) {
             session.refuse(RefusalCause::Told, reason);
             self.down(served.guests, Ending::Lost, reason.to_owned());
-        }
-    }
-
-    /// Sends the answers to the centre's questions for missing frames.
-    fn answer(&self, manager: &mut SessionManager) {
-        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
-            self.shared.questions.give(self.place, |answer| {
-                let said = Talk::Answer(answer.clone()).encode();
-                session.control_mut().tell(Bytes::from(said)).is_ok()
-            });
         }
     }
 
@@ -572,7 +552,7 @@ impl Uplink {
             self.paths.call_missing(now, utc, manager, id);
         }
         orders::settle_finished(&self.shared, &mut self.feeder);
-        self.answer(manager);
+        messages::send(self, now, manager);
         StandbyUplink::of(self).work(now, manager);
         self.feed(now, manager);
         if now >= self.timers.forecast_at {

@@ -205,6 +205,9 @@ pub struct SpoolStatus {
     pub bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
+    /// Seconds for which the oldest of those blocks has waited; about, within a segment.
+    #[serde(default)]
+    pub oldest_s: f64,
 }
 
 /// A station's line to its centre.

@@ -2,6 +2,7 @@
 
 use super::blocks::BlocksStatus;
 use super::model::{CentreStatus, StationStatus};
+use super::nodes::NodeSeen;
 use super::passes::PassStatus;
 use super::serve::ServeStatus;
 use super::web::WebStatus;
@@ -29,6 +30,9 @@ pub struct NodeStatus {
     /// Planned passes of a day behind and ahead, in the order of their start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passes: Vec<PassStatus>,
+    /// Other nodes as they report themselves, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeSeen>,
 }
 
 impl NodeStatus {

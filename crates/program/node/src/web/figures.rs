@@ -2,6 +2,7 @@
 //! destinations; never a contact, a product, a file or a user.
 
 mod families;
+mod nodes;
 mod receiving;
 mod sending;
 
@@ -24,6 +25,7 @@ pub(super) fn all(look: &NodeLook) -> Vec<MetricFamily> {
     }
     families.extend(of_alarms(status));
     families.extend(of_passes(status));
+    families.extend(nodes::all(&status.nodes));
     families.extend(of_paths(status));
     families.extend(of_servers(status));
     families

@@ -38,6 +38,7 @@ impl WebSource for ShownLook {
         let look = &self.look;
         // A visitor that has enough breaks off.
         let _ = match list {
+            WebList::Nodes => rows::nodes(look, visit),
             WebList::Stations => rows::stations(look, visit),
             WebList::Channels => rows::channels(look, visit),
             WebList::Contacts => contacts::all(look, visit),

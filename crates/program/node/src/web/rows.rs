@@ -12,6 +12,11 @@ use serde_json::{Value, json};
 use skyhaul_web::RowVisit;
 use std::path::Path;
 
+/// Other nodes as they report themselves, the worst first.
+pub(super) fn nodes(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<()> {
+    look.status.nodes.iter().try_for_each(|one| visit(&one.name, &|| named(&one.name, one)))
+}
+
 /// Nodes that are connected.
 pub(super) fn stations(look: &NodeLook, visit: &mut RowVisit<'_>) -> ControlFlow<()> {
     let peers = look.status.centre.iter().flat_map(|centre| &centre.stations);

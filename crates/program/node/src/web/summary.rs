@@ -5,7 +5,9 @@ use super::contacts;
 use super::rows::{channel, destination, pass};
 use super::words::word;
 use crate::looks::NodeLook;
-use crate::status::{ChannelState, LineState, NodeStatus, PassStatus, count_deliveries};
+use crate::status::{
+    ChannelState, LineState, NodeSeenState, NodeStatus, PassStatus, count_deliveries,
+};
 use serde_json::{Value, json};
 use skyhaul_events::{AlarmStatus, Severity};
 use skyhaul_passes::PassState;
@@ -49,6 +51,7 @@ pub(super) fn of(look: &NodeLook) -> Value {
         "channels": channels.collect::<Vec<_>>(),
         "destinations": destinations.collect::<Vec<_>>(),
         "stations": peers.collect::<Vec<_>>(),
+        "nodes": nodes(status),
         "contacts": contacts,
         "passes": next_passes(status),
         "spool": station.map(|part| &part.spool),
@@ -65,6 +68,17 @@ fn next_passes(status: &NodeStatus) -> Vec<Value> {
         matches!(pass.state, PassState::Came | PassState::Missed | PassState::Unknown)
     };
     status.passes.iter().filter(|pass| !is_over(pass)).take(PASSES_SHOWN).map(pass).collect()
+}
+
+/// How many nodes are in each state by their reports.
+fn nodes(status: &NodeStatus) -> Value {
+    let count = |state| status.nodes.iter().filter(|one| one.state == state).count();
+    json!({
+        "ok": count(NodeSeenState::Ok),
+        "alarm": count(NodeSeenState::Alarm),
+        "stale": count(NodeSeenState::Stale),
+        "unheard": count(NodeSeenState::Unheard),
+    })
 }
 
 /// One sentence: that all is well, or what is worst.

@@ -3,6 +3,7 @@
 use super::super::admission::AdmittedStation;
 use super::super::shared::CentreShared;
 use crate::journal::EventNote;
+use crate::reports::PeerSide;
 use skyhaul_events::EventKind;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::DownReason;
@@ -15,8 +16,12 @@ type Admitted = BTreeMap<Fingerprint, AdmittedStation>;
 pub fn watch(shared: &CentreShared, peers: &Admitted) {
     for AdmittedStation { name, patience, .. } in peers.values() {
         let is_station = !shared.store().spaces().known(name, 1).is_empty();
-        if let Some(patience) = patience.filter(|_| is_station) {
-            shared.alarms.expect(name.as_str(), patience);
+        if !is_station {
+            continue;
+        }
+        shared.desk.reports.expect(PeerSide::Caller, name.as_str());
+        if let Some(patience) = patience {
+            shared.alarms.expect(name.as_str(), *patience);
         }
     }
 }
@@ -26,6 +31,7 @@ pub fn forget(shared: &CentreShared, before: &Admitted, now: &Admitted) {
     for old in before.values() {
         if !now.values().any(|new| new.name == old.name) {
             shared.alarms.forget(old.name.as_str());
+            shared.desk.reports.forget(PeerSide::Caller, old.name.as_str());
         }
     }
 }
@@ -37,9 +43,16 @@ pub fn connected(shared: &CentreShared, station: &AdmittedStation) {
         shared.alarms.expect(name, patience);
         shared.alarms.connected(name);
     }
+    shared.desk.reports.connected(PeerSide::Caller, name);
     let sentence = format!("station {name} is connected");
     let note = EventNote::new(EventKind::PeerConnected, format!("node {name}"), sentence);
     shared.alarms.events().note(note.with("peer", name));
+}
+
+/// The last session with a node has ended.
+pub fn lost(shared: &CentreShared, node: &AdmittedStation) {
+    shared.alarms.lost(node.name.as_str());
+    shared.desk.reports.lost(PeerSide::Caller, node.name.as_str());
 }
 
 /// The session with a station that brought contacts has ended.

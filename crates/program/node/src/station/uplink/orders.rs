@@ -6,6 +6,7 @@ use super::{Served, Uplink};
 use crate::custody::Feeder;
 use crate::fault::Fault;
 use crate::forecasts::GivenHint;
+use crate::reports::PeerSide;
 use crate::station::early::EarlyFinishes;
 use crate::station::rivals::SHARED_KEY;
 use crate::station::shared::StationShared;
@@ -159,6 +160,7 @@ impl<'a> UplinkOrders<'a> {
         alarms.clear(AlarmKind::StandbyFailed, self.uplink.subject(super::standby::CANNOT));
         alarms.clear(AlarmKind::DataGaveWay, format!("data for {name}"));
         alarms.forget(name);
+        self.uplink.shared.reports.forget(PeerSide::Destination, name);
     }
 }
 

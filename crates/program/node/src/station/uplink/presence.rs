@@ -3,6 +3,7 @@
 use super::connection::Ending;
 use super::{SPOOL, Served, Uplink};
 use crate::journal::EventNote;
+use crate::reports::PeerSide;
 use crate::status::LineState;
 use skyhaul_events::{AlarmKind, AlarmSubject, EventKind, Severity};
 use skyhaul_transport::{DownReason, PathId};
@@ -33,6 +34,7 @@ pub fn subject_behind(uplink: &Uplink, what: &str) -> AlarmSubject {
 /// The session is set up.
 pub fn opened(uplink: &Uplink) {
     uplink.shared.alarms.connected(&uplink.centre.name);
+    uplink.shared.reports.connected(PeerSide::Destination, &uplink.centre.name);
     let sentence = format!("the line to {} is open", uplink.centre.name);
     uplink.shared.alarms.events().note(about(uplink, EventKind::PeerConnected, sentence));
 }
@@ -47,6 +49,7 @@ pub fn down(uplink: &Uplink, ending: Ending, reason: &str) {
         }
     }
     uplink.shared.alarms.lost(&uplink.centre.name);
+    uplink.shared.reports.lost(PeerSide::Destination, &uplink.centre.name);
     if uplink.status.state == LineState::Open {
         let sentence = format!("the line to {} is down: {reason}", uplink.centre.name);
         let note = about(uplink, EventKind::PeerDisconnected, sentence);

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::status::{StandbyStatus, StandbyWord};
+use bytes::Bytes;
 use skyhaul_events::AlarmKind;
+use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_level0::standby::StandbyState;
 
 /// The subject of the alarm where a standby cannot stand by.

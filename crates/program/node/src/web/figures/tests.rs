@@ -3,8 +3,10 @@
 use super::*;
 use crate::looks::NodeRates;
 use crate::status::{
-    CentreStatus, ContactReceived, LinePath, ProductStatus, StationPeer, StationStatus,
+    CentreStatus, ContactReceived, LinePath, NodeSeen, NodeSeenState, ProductStatus, StationPeer,
+    StationStatus,
 };
+use skyhaul_events::NodeReport;
 use skyhaul_units::{Instant, Utc};
 use std::sync::Arc;
 
@@ -51,7 +53,15 @@ fn a_thousand_stations_stay_within_60_000_series() {
         paths: (0..4).map(|nth| path(format!("s-{number}/{nth}"))).collect(),
         ..StationPeer::default()
     };
+    let seen = |number| NodeSeen {
+        name: format!("s-{number}"),
+        state: NodeSeenState::Ok,
+        age_s: Some(1.0),
+        report: Some(NodeReport::default()),
+        ..NodeSeen::default()
+    };
     let stations = (0..1_000).map(station).collect();
-    let series = series(centre(CentreStatus { stations, ..CentreStatus::default() }));
+    let centre = centre(CentreStatus { stations, ..CentreStatus::default() });
+    let series = series(NodeStatus { nodes: (0..1_000).map(seen).collect(), ..centre });
     assert!((30_000..60_000).contains(&series), "{series}");
 }
