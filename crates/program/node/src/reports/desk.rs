@@ -75,6 +75,8 @@ impl ReportDesk {
 
     /// What others have reported, the worst first.
     pub(crate) fn seen(&self, now: Instant) -> Vec<NodeSeen> {
-        lock(&self.kept).seen(now)
+        // Copied first: a thousand reports in words take longer than a line may wait.
+        let kept = lock(&self.kept).clone();
+        kept.seen(now)
     }
 }

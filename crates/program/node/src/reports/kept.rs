@@ -4,6 +4,7 @@ use crate::status::{NodeSeen, NodeSeenState};
 use skyhaul_events::{Moment, NodeReport, NodeReportError, Severity};
 use skyhaul_units::{Duration, Instant, Utc};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Which part of this node has sessions with another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,12 +16,12 @@ pub(crate) enum PeerSide {
 }
 
 /// The nodes of which reports are wanted, by name: no more than the configuration has.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct KeptReports {
     nodes: BTreeMap<String, KeptNode>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct KeptNode {
     /// The parts of this node that know it, and whether each has a session with it.
     sides: BTreeMap<PeerSide, IsConnected>,
@@ -30,17 +31,17 @@ struct KeptNode {
     window: TakenWindow,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct IsConnected(bool);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LastReport {
-    report: NodeReport,
+    report: Arc<NodeReport>,
     at: Moment,
 }
 
 /// Messages that were looked at in the present window of [`WINDOW`].
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct TakenWindow {
     begun: Instant,
     count: u32,
@@ -90,7 +91,7 @@ impl KeptNode {
             heard: Some(at.utc.to_string()),
             age_s: Some(age.as_secs_f64()),
             started: Some(started(at.utc, report)),
-            report: Some(report.clone()),
+            report: Some((**report).clone()),
             ..unheard()
         }
     }
@@ -138,7 +139,7 @@ impl KeptReports {
         }
         match NodeReport::decode(body) {
             Ok(report) => {
-                node.last = Some(LastReport { report, at });
+                node.last = Some(LastReport { report: Arc::new(report), at });
                 None
             }
             Err(error) => {
