@@ -17,6 +17,7 @@
 
 mod contact;
 mod early;
+mod frame;
 mod gap;
 mod position;
 mod questions;
@@ -24,7 +25,8 @@ mod record;
 pub mod talk;
 mod unfilled;
 
-pub use contact::{ContactStart, DurableFrame, PacketGap, PacketGapState, PacketLoss};
+pub use contact::{ContactStart, PacketGap, PacketGapState, PacketLoss};
+pub use frame::DurableFrame;
 pub use gap::{GapState, MissingCounts, MissingFrames};
 pub use position::Place;
 pub use record::LedgerRecordError;
@@ -176,26 +178,18 @@ impl Ledger {
         contact.next_block = block.next();
         self.changed.insert(id.clone());
         let completes = contact.opened.completes;
-        let room = self.room_for(id);
+        let room = Room::of(&self.contacts, id);
         for seen in frames {
             match (self.fill(id, completes, seen), completes) {
                 // A contact that completes another has only frames that are missing there, so it
                 // always has gaps.
-                (Filled::None, Some(flow)) => self.keep_early(id, flow, seen, room.early),
+                (Filled::None, Some(_)) => {
+                    keep_early(&mut self.contacts, id, seen, room.early);
+                }
                 (_, Some(_)) => {}
                 (_, None) => self.follow(id, seen, room.gaps),
             }
         }
-    }
-
-    /// How much may be kept of one contact beside all others.
-    fn room_for(&self, id: &ContactId) -> Room {
-        let mut room = Room { gaps: ALL_GAPS_MAX, early: ALL_EARLY_MAX };
-        for (_, contact) in self.contacts.iter().filter(|(other, _)| *other != id) {
-            room.gaps = room.gaps.saturating_sub(contact.gaps.len());
-            room.early = room.early.saturating_sub(contact.early.len());
-        }
-        room
     }
 
     /// A block of a contact is not here.
@@ -419,39 +413,14 @@ impl Ledger {
                 contact::Followed::On => {}
                 contact::Followed::Restart => self.totals.restarts += 1,
                 contact::Followed::Overflow => self.totals.overflow += 1,
-                contact::Followed::Gap(number) => self.found(id, number),
+                contact::Followed::Gap(number) => {
+                    let gap = fill_early(&mut self.contacts, id, number);
+                    if let Some(gap) = gap.filter(|gap| !gap.is_filled()) {
+                        self.unfilled.insert(gap, id, number);
+                        self.due.insert(id.clone());
+                    }
+                }
             }
-        }
-    }
-
-    /// A gap of a contact is new.
-    fn found(&mut self, id: &ContactId, number: u64) {
-        let contact = self.contacts.get_mut(id);
-        let Some(mut gap) = contact.and_then(|contact| contact.gaps.remove(&number)) else {
-            return;
-        };
-        for (other, contact) in &self.contacts {
-            if contact.opened.completes == Some(id.flow) && other.station == id.station {
-                contact.early.fill(&mut gap);
-            }
-        }
-        if !gap.is_filled() {
-            self.unfilled.insert(&gap, id, number);
-            self.due.insert(id.clone());
-        }
-        if let Some(contact) = self.contacts.get_mut(id) {
-            contact.gaps.insert(number, gap);
-        }
-    }
-
-    /// Keeps a frame that no gap of contact number `flow` lacks so far, until that has ended.
-    fn keep_early(&mut self, id: &ContactId, flow: FlowId, seen: &DurableFrame, room: usize) {
-        let whole = self.contacts.get(&ContactId { station: id.station.clone(), flow });
-        if whole.is_some_and(|whole| whole.is_closed) {
-            return;
-        }
-        if let Some(contact) = self.contacts.get_mut(id) {
-            contact.early.keep(seen, room);
         }
     }
 
@@ -537,6 +506,52 @@ impl Ledger {
         self.forgotten.push(id);
         true
     }
+}
+
+impl Room {
+    /// For one contact beside all others.
+    fn of(contacts: &BTreeMap<ContactId, Contact>, id: &ContactId) -> Self {
+        let mut room = Self { gaps: ALL_GAPS_MAX, early: ALL_EARLY_MAX };
+        for (_, contact) in contacts.iter().filter(|(other, _)| *other != id) {
+            room.gaps = room.gaps.saturating_sub(contact.gaps.len());
+            room.early = room.early.saturating_sub(contact.early.len());
+        }
+        room
+    }
+}
+
+/// Keeps a frame of a contact that no gap of the one that this completes lacks so far, until that
+/// one has ended.
+fn keep_early(
+    contacts: &mut BTreeMap<ContactId, Contact>,
+    id: &ContactId,
+    seen: &DurableFrame,
+    room: usize,
+) {
+    let completes = contacts.get(id).and_then(|contact| contact.opened.completes);
+    let whole = completes.map(|flow| ContactId { station: id.station.clone(), flow });
+    let whole = whole.and_then(|whole| contacts.get(&whole));
+    if whole.is_some_and(|whole| whole.is_closed) {
+        return;
+    }
+    if let Some(contact) = contacts.get_mut(id) {
+        contact.early.keep(seen, room);
+    }
+}
+
+/// Fills a gap of a contact, which is new, with the early frames of those that complete it.
+fn fill_early<'a>(
+    contacts: &'a mut BTreeMap<ContactId, Contact>,
+    id: &ContactId,
+    number: u64,
+) -> Option<&'a MissingFrames> {
+    let mut gap = contacts.get_mut(id)?.gaps.remove(&number)?;
+    for (other, contact) in &*contacts {
+        if contact.opened.completes == Some(id.flow) && other.station == id.station {
+            contact.early.fill(&mut gap);
+        }
+    }
+    Some(contacts.get_mut(id)?.gaps.entry(number).or_insert(gap))
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl<'a> Upload<'a> {
         Ok(Uploaded::Answered(answer))
     }
 
-    /// Whether all parts of the file went to the upload of a note: the next that the store does with
+    /// Whether all parts of the file went to the upload of a note: what the store does next with
     /// them is to put them together.
     pub fn is_sent(&self, note: &ResumeNote) -> bool {
         let ResumeNote::Upload(noted) = note else { return false };

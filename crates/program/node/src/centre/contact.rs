@@ -74,9 +74,11 @@ pub struct Processing {
 
 /// Whether the contact that one completes is waited for, where it is not known here yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BaseContact {
+pub enum BaseContact {
+    /// Yes.
     Awaited,
-    GivenUp,
+    /// It is known, or is not waited for any more.
+    Settled,
 }
 
 /// Whether a contact may be processed here.
@@ -105,6 +107,7 @@ impl Processing {
         reader: ContactReader,
         products: ContactProducts,
         receivers: Receivers,
+        base: BaseContact,
     ) -> Self {
         let StoredContact { space: station, flow } = contact;
         let shown = ContactReceived {
@@ -127,14 +130,8 @@ impl Processing {
             completes: None,
             entrance: Entrance::Unknown,
             edges: BlockEdges::default(),
-            base: BaseContact::Awaited,
+            base,
         }
-    }
-
-    /// The same, whether the contact that it completes is known or not.
-    pub const fn alone(mut self) -> Self {
-        self.base = BaseContact::GivenUp;
-        self
     }
 
     /// Its products.
@@ -216,8 +213,11 @@ impl Processing {
             }
         };
         let entrance = self.entrance(&head, shared);
-        if entrance == Entrance::Admitted && self.is_early(&records, shared) {
-            return Ok(BlockEffect::Early);
+        if entrance == Entrance::Admitted && self.base == BaseContact::Awaited {
+            if completed(&records).is_some_and(|flow| self.here(flow, shared).is_none()) {
+                return Ok(BlockEffect::Early);
+            }
+            self.base = BaseContact::Settled;
         }
         let durable = shared.commits.take(&self.station, self.flow, record.seq);
         if entrance == Entrance::Refused {
@@ -238,18 +238,6 @@ impl Processing {
         self.account_kept_back(&head);
         self.note_delivered(record.seq, durable.map(|_| shared.now()), shared);
         Ok(if self.close.is_some() { BlockEffect::Closed } else { BlockEffect::More })
-    }
-
-    /// Whether it completes a contact of which nothing was read yet.
-    fn is_early(&self, mut records: &[u8], shared: &CentreShared) -> bool {
-        if self.mission.is_some() || self.base == BaseContact::GivenUp {
-            return false;
-        }
-        let completes = match RecordReader::new().read(&mut records) {
-            Ok(Some(Entry::Open(open))) => open.completes,
-            _ => None,
-        };
-        completes.is_some_and(|flow| self.here(flow, shared).is_none())
     }
 
     /// Takes the records of a block, which is durable since then. Returns when each of its frames
@@ -562,6 +550,14 @@ impl Processing {
 /// The seconds after the end of a contact that may stand in the names of its products: enough for
 /// 480 contacts that end in one second.
 const NAMING_SECONDS: u64 = 60;
+
+/// The contact that one completes which begins with these records.
+fn completed(mut records: &[u8]) -> Option<FlowId> {
+    match RecordReader::new().read(&mut records) {
+        Ok(Some(Entry::Open(open))) => open.completes,
+        _ => None,
+    }
+}
 
 /// The frames that the station counted and that are not here.
 fn unaccounted(close: &Close, shown: &ContactReceived) -> i64 {

@@ -2,7 +2,7 @@
 //! live and after a restart alike.
 
 use super::awaited::AwaitingContacts;
-use super::contact::{BlockEffect, ContactProducts, Processing, ProductAttempt};
+use super::contact::{BaseContact, BlockEffect, ContactProducts, Processing, ProductAttempt};
 use super::shared::CentreShared;
 use crate::custody::StoredContact;
 use crate::journal::EventNote;
@@ -141,9 +141,11 @@ impl Processor {
         let reader = self.shared.store().reader(&key.space, key.flow)?;
         let live = self.shared.live.clone();
         let products = ContactProducts::new(self.rules.clone(), attempt, key.to_string());
-        let processing = Processing::new(key.clone(), reader, products, live);
-        let is_over = self.awaiting.is_over(key, self.clock.now());
-        Ok(Box::new(if is_over { processing.alone() } else { processing }))
+        let base = match self.awaiting.is_over(key, self.clock.now()) {
+            true => BaseContact::Settled,
+            false => BaseContact::Awaited,
+        };
+        Ok(Box::new(Processing::new(key.clone(), reader, products, live, base)))
     }
 
     /// Takes some blocks of a contact.

@@ -1,12 +1,12 @@
 //! The state of one contact: the frame counts of its channels, and the gaps in them.
 
 use super::early::EarlyFrames;
+use super::frame::DurableFrame;
 use super::gap::{GapState, MissingCounts, MissingFrames};
 use super::position::Place;
 use super::talk::{Span, UnavailableReason};
 use skyhaul_ccsds::continuity::{Continuity, Lost, Sign};
 use skyhaul_ccsds::count::{CountStep, Modulus};
-use skyhaul_ccsds::frame::VcCount;
 use skyhaul_ccsds::id::{Apid, Channel, Vcid};
 use skyhaul_units::{FlowId, Instant, Seq, Utc};
 use std::collections::BTreeMap;
@@ -22,33 +22,6 @@ pub struct ContactStart {
     pub at: Utc,
     /// The contact of the same station that it completes.
     pub completes: Option<FlowId>,
-}
-
-/// A good frame that is durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DurableFrame {
-    /// Spacecraft and virtual channel.
-    pub channel: Channel,
-    /// Its frame count.
-    pub count: u64,
-    /// Where that wraps.
-    pub modulus: Modulus,
-    /// Where it came in.
-    pub place: Place,
-    /// Application and sequence count of the first packet that begins in it, if its frame count is
-    /// too short to be unambiguous.
-    pub packet: Option<(Apid, u16)>,
-}
-
-impl DurableFrame {
-    fn sign(&self) -> Sign {
-        Sign {
-            count: VcCount { value: self.count, modulus: self.modulus },
-            received: self.place.received,
-            position: self.place.position,
-            packet: self.packet,
-        }
-    }
 }
 
 /// A break in the sequence count of an application.

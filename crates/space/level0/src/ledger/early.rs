@@ -1,7 +1,7 @@
 //! Frames of a contact that completes another one, which came before the gap that they fill was
 //! found there: contacts are read one after the other, and their blocks may overtake each other.
 
-use super::contact::DurableFrame;
+use super::frame::DurableFrame;
 use super::gap::MissingFrames;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::BitPosition;

@@ -1,8 +1,9 @@
 //! The persistent state of a contact: one JSON record of at most 1 MiB.
 
 use super::ContactId;
-use super::contact::{Contact, ContactStart, DurableFrame, GAPS_MAX, PACKET_GAPS_MAX, PacketGap};
+use super::contact::{Contact, ContactStart, GAPS_MAX, PACKET_GAPS_MAX, PacketGap};
 use super::early::EARLY_MAX;
+use super::frame::DurableFrame;
 use super::gap::{GapState, MissingCounts, MissingFrames};
 use super::position::Place;
 use super::talk::UnavailableReason;

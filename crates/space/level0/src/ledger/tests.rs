@@ -526,7 +526,8 @@ proptest! {
             first.push_back((main.clone(), opened(None), Seq(number as u64), frames.to_vec()));
         }
         for (number, frames) in back.chunks(7).enumerate() {
-            second.push_back((completing.clone(), opened(Some(1)), Seq(number as u64), frames.to_vec()));
+            let seq = Seq(number as u64);
+            second.push_back((completing.clone(), opened(Some(1)), seq, frames.to_vec()));
         }
         let mut steps: Vec<Step> = Vec::new();
         for is_first in turns {
