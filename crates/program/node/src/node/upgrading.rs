@@ -106,9 +106,10 @@ impl<'a> Upgrading<'a> {
 
     fn refuse(&self, why: &str, answer: &SyncSender<Result<String, Fault>>) {
         tracing::error!("upgrade failed, the node goes on as before: {why}");
+        // Who hears of it may order the next one at once.
+        self.desk.over();
         note_failure(why);
         let _ = answer.try_send(Err(Fault::environment(why, "the new program", HELP)));
-        self.desk.over();
     }
 }
 
@@ -161,13 +162,14 @@ pub fn hand_over(
     drop(new);
     station::read_on(&mut kept);
     tracing::error!("upgrade failed, the node goes on in this process: {why}");
-    note_failure(&why);
     start.handed = Arc::new(HandedInputs::new(handed, again));
     let node = Node::start(&read, start)?;
     station::give(kept, &slots);
     let sentence = format!("the upgrade failed, the node goes on in process {}: {why}", own_id());
     node.log.sink().tell(EventKind::NodeStarted, "the node", sentence);
+    // Who hears of the failure may order the next one at once.
     start.desk.over();
+    note_failure(&why);
     Ok(Some(node))
 }
 
@@ -253,6 +255,28 @@ mod tests {
         assert!(upgrading.turn().is_none() && upgrading.waiting.is_none());
         let refused = ordered.join().unwrap().unwrap_err().to_string();
         assert!(refused.contains("/no/such/program cannot be run"), "{refused}");
+    }
+
+    /// Regression: who heard that an upgrade had failed and ordered the next one at once was told
+    /// that one was under way.
+    #[test]
+    fn an_order_may_follow_at_once_on_one_that_failed() {
+        let (desk, program) = (Arc::new(UpgradeDesk::default()), nowhere());
+        let handed = HandedInputs::default();
+        let mut upgrading = Upgrading::new(&desk, &program, &handed, Clock::start());
+        let orders = desk.clone();
+        #[allow(clippy::disallowed_methods, reason = "who orders is another thread")]
+        let ordered = std::thread::spawn(move || {
+            let one = |_| orders.give(None, Duration::from_secs(600)).unwrap_err().to_string();
+            (0..100).map(one).collect::<Vec<_>>()
+        });
+        while !ordered.is_finished() {
+            assert!(upgrading.turn().is_none());
+            std::thread::yield_now();
+        }
+        for refused in ordered.join().unwrap() {
+            assert!(refused.contains("/no/such/program cannot be run"), "{refused}");
+        }
     }
 
     #[test]
