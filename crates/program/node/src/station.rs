@@ -94,8 +94,7 @@ use std::thread::JoinHandle;
 use streams::Streams;
 use uplinks::Uplinks;
 
-pub(crate) use handing_over::{KeptInput, StoppedInputs};
-pub(crate) use handing_over::{handed, passed, stop_reading};
+pub(crate) use handing_over::{KeptInput, give, handed, passed, read_on, sources, stop_reading};
 pub use reach::reach;
 use reload::Reload;
 pub use union::{Sighting, Union};

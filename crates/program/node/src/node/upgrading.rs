@@ -6,10 +6,10 @@ use super::{EventKind, Node, NodeStart, ServiceState, Signals};
 use crate::fault::Fault;
 use crate::keys;
 use crate::services;
-use crate::station::{self, KeptInput, Station, StoppedInputs};
+use crate::station::{self, KeptInput, Station};
 use crate::upgrade::{
-    FromOld, HandedInputs, KeptSocket, NewProgram, NewSide, ProgramCommand, SourceSlot,
-    UpgradeDesk, UpgradeOrder, note_failure,
+    FromOld, HandedInputs, KeptSocket, NewProgram, NewSide, ProgramCommand, UpgradeDesk,
+    UpgradeOrder, note_failure,
 };
 use skyhaul_config::NodeConfig;
 use skyhaul_net::Clock;
@@ -47,19 +47,6 @@ pub struct KeptNode {
     pub inputs: Vec<KeptInput>,
     /// The sockets on which it waits for calls.
     pub sockets: Vec<KeptSocket>,
-}
-
-/// Inputs that go on, for a node that starts in this process.
-struct TakenBack {
-    slots: Vec<Arc<SourceSlot>>,
-    sources: KeptSources,
-}
-
-enum KeptSources {
-    /// Threads read on.
-    Read(Vec<KeptInput>),
-    /// Nobody reads.
-    Stopped(StoppedInputs),
 }
 
 const HELP: &str = "the node goes on as before; correct this, and order the upgrade again";
@@ -119,9 +106,10 @@ impl<'a> Upgrading<'a> {
 
     fn refuse(&self, why: &str, answer: &SyncSender<Result<String, Fault>>) {
         tracing::error!("upgrade failed, the node goes on as before: {why}");
+        // Who hears of it may order the next one at once.
+        self.desk.over();
         note_failure(why);
         let _ = answer.try_send(Err(Fault::environment(why, "the new program", HELP)));
-        self.desk.over();
     }
 }
 
@@ -159,30 +147,29 @@ pub fn hand_over(
     signals: Signals<'_>,
 ) -> Result<Option<Node>, Fault> {
     let read = node.read.clone();
-    let KeptNode { inputs: kept, sockets } = node.hand_over()?;
+    let KeptNode { inputs: mut kept, sockets } = node.hand_over()?;
     let lacks = |error: std::io::Error| {
         let help = "raise this user's limit of open files (ulimit -n)";
         Fault::environment(format!("the inputs cannot be kept ({error})"), "this process", help)
     };
     let (handed, slots) = station::handed(&kept).map_err(&lacks)?;
     let again = sockets.iter().map(KeptSocket::handed).collect::<Result<_, _>>().map_err(lacks)?;
-    let (why, sources) = match give(&mut new, kept, &sockets, signals) {
-        Ok(()) => {
-            (signals.tell)(ServiceState::GoesOnIn(new.id()));
-            return Ok(None);
-        }
-        Err(failed) => failed,
+    let Err(why) = give(&mut new, &mut kept, &sockets, signals) else {
+        (signals.tell)(ServiceState::GoesOnIn(new.id()));
+        return Ok(None);
     };
-    // It is gone before the state folder is used again.
+    // It is gone before the inputs and the state folder are used again.
     drop(new);
+    station::read_on(&mut kept);
     tracing::error!("upgrade failed, the node goes on in this process: {why}");
-    note_failure(&why);
     start.handed = Arc::new(HandedInputs::new(handed, again));
     let node = Node::start(&read, start)?;
-    TakenBack { slots, sources }.give();
+    station::give(kept, &slots);
     let sentence = format!("the upgrade failed, the node goes on in process {}: {why}", own_id());
     node.log.sink().tell(EventKind::NodeStarted, "the node", sentence);
+    // Who hears of the failure may order the next one at once.
     start.desk.over();
+    note_failure(&why);
     Ok(Some(node))
 }
 
@@ -193,39 +180,23 @@ fn own_id() -> u32 {
 /// Gives the new process everything that the node needs there.
 fn give(
     new: &mut NewProgram,
-    kept: Vec<KeptInput>,
+    kept: &mut [KeptInput],
     sockets: &[KeptSocket],
     signals: Signals<'_>,
-) -> Result<(), (String, KeptSources)> {
+) -> Result<(), String> {
     let is_alive = || {
         if signals.pulse.is_some() {
             (signals.tell)(ServiceState::Alive);
         }
     };
-    let (inputs, mut descriptors) = station::passed(&kept);
+    let (inputs, mut descriptors) = station::passed(kept);
     descriptors.extend(sockets.iter().flat_map(KeptSocket::descriptors));
     let passed = sockets.iter().map(KeptSocket::passed).collect();
-    let said = FromOld::Inputs { inputs, sockets: passed };
-    let runs = new.give_inputs(&said, &descriptors).and_then(|()| new.wait(&is_alive));
-    if let Err(why) = runs {
-        return Err((why, KeptSources::Read(kept)));
-    }
-    let stopped = station::stop_reading(kept);
-    let (sources, descriptors) = stopped.passed();
-    match new.go(sources, &descriptors) {
-        Ok(()) => Ok(()),
-        Err(why) => Err((why, KeptSources::Stopped(stopped))),
-    }
-}
-
-impl TakenBack {
-    fn give(self) {
-        let stopped = match self.sources {
-            KeptSources::Read(kept) => station::stop_reading(kept),
-            KeptSources::Stopped(stopped) => stopped,
-        };
-        stopped.give(&self.slots);
-    }
+    new.give_inputs(&FromOld::Inputs { inputs, sockets: passed }, &descriptors)?;
+    new.wait(&is_alive)?;
+    station::stop_reading(kept);
+    let (sources, descriptors) = station::sources(kept);
+    new.go(sources, &descriptors)
 }
 
 #[cfg(test)]
@@ -284,6 +255,28 @@ mod tests {
         assert!(upgrading.turn().is_none() && upgrading.waiting.is_none());
         let refused = ordered.join().unwrap().unwrap_err().to_string();
         assert!(refused.contains("/no/such/program cannot be run"), "{refused}");
+    }
+
+    /// Regression: who heard that an upgrade had failed and ordered the next one at once was told
+    /// that one was under way.
+    #[test]
+    fn an_order_may_follow_at_once_on_one_that_failed() {
+        let (desk, program) = (Arc::new(UpgradeDesk::default()), nowhere());
+        let handed = HandedInputs::default();
+        let mut upgrading = Upgrading::new(&desk, &program, &handed, Clock::start());
+        let orders = desk.clone();
+        #[allow(clippy::disallowed_methods, reason = "who orders is another thread")]
+        let ordered = std::thread::spawn(move || {
+            let one = |_| orders.give(None, Duration::from_secs(600)).unwrap_err().to_string();
+            (0..100).map(one).collect::<Vec<_>>()
+        });
+        while !ordered.is_finished() {
+            assert!(upgrading.turn().is_none());
+            std::thread::yield_now();
+        }
+        for refused in ordered.join().unwrap() {
+            assert!(refused.contains("/no/such/program cannot be run"), "{refused}");
+        }
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl HandedReads {
         self.rest = match std::mem::replace(&mut self.rest, Rest::Elsewhere) {
             Rest::Read { left, more } => {
                 let gone = || io::Error::other("the thread that read the input is gone");
-                Rest::Stopped { more, source: left.end().ok_or_else(gone)?.source }
+                Rest::Stopped { more, source: left.end().ok_or_else(gone)?.into_source() }
             }
             other => other,
         };
@@ -268,10 +268,10 @@ mod tests {
             let left = reads.let_go().unwrap();
             let (file, from) = (left.reads().unwrap(), left.from());
             let end = left.end().unwrap();
-            assert!(end.written > from, "round {round}: something is left");
-            let (kind, descriptors) = end.source.into_parts();
+            assert!(end.written() > from, "round {round}: something is left");
+            let given = end.into_source().into_given().unwrap();
             reads = handed(file, from, &slot);
-            slot.give(GivenSource::Given(kind, descriptors));
+            slot.give(given);
         }
         // A station that ends takes all that came until then.
         assert!(taken.read(&mut reads, &mut buffer));

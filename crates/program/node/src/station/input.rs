@@ -13,7 +13,7 @@ use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,22 +169,29 @@ impl InputSource {
     }
 
     /// What a live input is, and its descriptors.
-    pub fn into_parts(self) -> (PassedKind, Vec<OwnedFd>) {
-        match self.kind {
+    pub fn parts(&self) -> (PassedKind, Vec<BorrowedFd<'_>>) {
+        match &self.kind {
             Kind::Listen { listener, stream } => {
-                let stream = stream.map(OwnedFd::from);
-                (
-                    PassedKind::TcpListen,
-                    [OwnedFd::from(listener)].into_iter().chain(stream).collect(),
-                )
+                let stream = stream.iter().map(TcpStream::as_fd);
+                (PassedKind::TcpListen, [listener.as_fd()].into_iter().chain(stream).collect())
             }
             Kind::Connect { stream, .. } => {
-                (PassedKind::Tcp, stream.into_iter().map(OwnedFd::from).collect())
+                (PassedKind::Tcp, stream.iter().map(TcpStream::as_fd).collect())
             }
-            Kind::Udp(udp) => (PassedKind::Udp, vec![udp.socket.into()]),
-            Kind::Stdin(stdin) => (PassedKind::Stdin, vec![stdin.into()]),
+            Kind::Udp(udp) => (PassedKind::Udp, vec![udp.socket.as_fd()]),
+            Kind::Stdin(stdin) => (PassedKind::Stdin, vec![stdin.as_fd()]),
             Kind::File { .. } | Kind::Away => (PassedKind::Tcp, Vec::new()),
         }
+    }
+
+    /// A live input, for who reads it from here on.
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    pub fn into_given(self) -> io::Result<GivenSource> {
+        let (kind, descriptors) = self.parts();
+        let owned = descriptors.iter().map(BorrowedFd::try_clone_to_owned);
+        Ok(GivenSource::Given(kind, owned.collect::<io::Result<_>>()?))
     }
 
     /// The source of `input` that was read elsewhere before.

@@ -9,7 +9,6 @@ use skyhaul_units::Duration;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -23,16 +22,7 @@ pub struct LeftInput {
     /// The byte of it that the first entry begins with that nobody took.
     from: u64,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<PumpEnd>>,
-}
-
-/// What a thread that read on leaves.
-#[derive(Debug)]
-pub struct PumpEnd {
-    /// The input.
-    pub source: InputSource,
-    /// The bytes that were written down.
-    pub written: u64,
+    thread: Option<JoinHandle<InputPump>>,
 }
 
 /// The most that is held of what was written down for an input and not taken: 8 s of 500 Mbit/s.
@@ -54,14 +44,9 @@ impl LeftInput {
 
     /// The same, which holds at most so many bytes.
     fn holding(most: u64, source: InputSource, clock: Clock) -> io::Result<Self> {
-        let (writer, reads) = BacklogWriter::new()?;
-        let (address, stop) = (source.address(), Arc::new(AtomicBool::new(false)));
+        let (writer, _) = BacklogWriter::new()?;
         let room = Room { most, asked_at: 0 };
-        let pump = Pump { source, writer, room, clock, is_over: false };
-        let stopped = stop.clone();
-        let thread = services::thread("input", move || pump.run(&stopped));
-        let thread = Some(thread.map_err(io::Error::other)?);
-        Ok(Self { address, reads, from: 0, stop, thread })
+        InputPump { source, writer, room, clock, is_over: false }.start()
     }
 
     /// A reader of what it brings, which gives back what it has read.
@@ -98,7 +83,7 @@ impl LeftInput {
     }
 
     /// Lets the thread end, and waits for it; none where it panicked, which was logged.
-    pub fn end(mut self) -> Option<PumpEnd> {
+    pub fn end(mut self) -> Option<InputPump> {
         self.stop();
         self.thread.take()?.join().ok()
     }
@@ -109,21 +94,15 @@ impl LeftInput {
     }
 }
 
-impl AsFd for LeftInput {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.reads.as_fd()
-    }
-}
-
 impl Drop for LeftInput {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-/// What the thread works with.
+/// A live input, and where a thread writes down what it brings.
 #[derive(Debug)]
-struct Pump {
+pub struct InputPump {
     source: InputSource,
     writer: BacklogWriter,
     room: Room,
@@ -152,9 +131,37 @@ impl Room {
     }
 }
 
-impl Pump {
+impl InputPump {
+    /// Reads on in a thread, which writes behind what is written.
+    ///
+    /// # Errors
+    /// The system gives no thread or no descriptor; the input is closed then.
+    pub fn start(self) -> io::Result<LeftInput> {
+        let (address, reads) = (self.source.address(), self.writer.shared()?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = services::thread("input", move || self.run(&stopped));
+        let thread = Some(thread.map_err(io::Error::other)?);
+        Ok(LeftInput { address, reads, from: 0, stop, thread })
+    }
+
+    /// The bytes that are written down.
+    pub const fn written(&self) -> u64 {
+        self.writer.written()
+    }
+
+    /// The input.
+    pub const fn source(&self) -> &InputSource {
+        &self.source
+    }
+
+    /// The input, which is read by others from here on.
+    pub fn into_source(self) -> InputSource {
+        self.source
+    }
+
     /// Writes down what the source brings, until it is to stop.
-    fn run(mut self, stop: &AtomicBool) -> PumpEnd {
+    fn run(mut self, stop: &AtomicBool) -> Self {
         let mut buffer = vec![0; MAX_ENTRY];
         while !stop.load(Ordering::Relaxed) {
             if self.is_over || !self.room.is_left(&self.writer) {
@@ -165,8 +172,10 @@ impl Pump {
                 self.is_over = true;
             }
         }
-        let written = self.writer.flush().unwrap_or_else(|_| self.writer.written());
-        PumpEnd { source: self.source, written }
+        if let Err(error) = self.writer.flush() {
+            tracing::error!("what an input brought cannot be kept ({error})");
+        }
+        self
     }
 
     fn step(&mut self, buffer: &mut [u8]) -> io::Result<()> {
@@ -221,7 +230,7 @@ mod tests {
             }
         }
         sending.join().unwrap();
-        let mut source = left.end().unwrap().source;
+        let mut source = left.end().unwrap().into_source();
         while let Some(head) = reader.next(&mut buffer).unwrap() {
             taken += head.length;
         }

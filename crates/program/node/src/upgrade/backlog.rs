@@ -135,6 +135,14 @@ impl BacklogWriter {
         self.written
     }
 
+    /// The same for one more reader.
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    pub fn shared(&self) -> io::Result<File> {
+        self.file.get_ref().try_clone()
+    }
+
     /// The bytes of memory that it has now: a reader may have given some back.
     ///
     /// # Errors
