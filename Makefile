@@ -33,6 +33,7 @@
 # make oci     a container image of the static program, in target/oci (needs umoci, skopeo); prints
 #              its digest
 # make check-oci    the image made twice and compared, and a node run in it (needs root, bubblewrap)
+# make pictures    the pictures of the page in docs/pictures, of the demonstration (needs chromium)
 # make wheel   the Python package as a wheel, in target/wheels (needs Python 3.11; fetches maturin)
 # make fuzz-long    a hundred million mutated inputs for the parsers of frames, packets and records, without other tools
 # make fuzz    coverage-guided fuzzing, a minute a target (needs a nightly toolchain and cargo-fuzz)
@@ -45,7 +46,7 @@ KILLS = 200
 .PHONY: demo check test test-all test-neon simulate kill-test lab check-lab bench bench-net \
 	bench-steady bench-stream bench-rtp bench-serve bench-deliver bench-page compare \
 	compare-apps fuzz \
-	fuzz-long wheel deb check-deb static oci check-oci setup build
+	fuzz-long wheel deb check-deb static oci check-oci pictures setup build
 .DEFAULT_GOAL = build
 
 setup:
@@ -149,3 +150,6 @@ wheel: setup
 	python3 -m venv target/maturin
 	target/maturin/bin/pip install --quiet --disable-pip-version-check maturin==1.16.0
 	target/maturin/bin/maturin build --locked --release --manifest-path crates/program/python/Cargo.toml --out target/wheels
+
+pictures: build
+	@scripts/pictures
