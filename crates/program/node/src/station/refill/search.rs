@@ -62,9 +62,10 @@ pub fn in_recording(
     wanted: &mut Wanted,
     found: &mut impl FnMut(&CapturedFrame, InputLayout),
 ) -> Result<(), RawError> {
-    for sync in decoding.attempts {
+    for (nth, sync) in decoding.attempts.iter().enumerate() {
         for stretch in wanted.stretches() {
-            let attempt = DecodingAttempt { decoding, sync: *sync };
+            // A recording grows meanwhile: later attempts have what the first one had.
+            let attempt = DecodingAttempt { decoding, sync: *sync, is_first: nth == 0 };
             in_stretch(reader, &stretch, attempt, wanted, found)?;
         }
     }
@@ -77,6 +78,7 @@ struct DecodingAttempt<'a> {
     decoding: &'a Decoding<'a>,
     /// The thresholds of the synchroniser.
     sync: SyncConfig,
+    is_first: bool,
 }
 
 fn in_stretch(
@@ -86,7 +88,7 @@ fn in_stretch(
     wanted: &mut Wanted,
     found: &mut impl FnMut(&CapturedFrame, InputLayout),
 ) -> Result<(), RawError> {
-    let DecodingAttempt { decoding, sync } = attempt;
+    let DecodingAttempt { decoding, sync, is_first } = attempt;
     let mut pieces = reader.read(stretch.span.clone())?;
     let mut run: Option<Run> = None;
     while let Some(piece) = pieces.next_piece()? {
@@ -108,7 +110,9 @@ fn in_stretch(
             run.capture.push(given.received, &given.bytes);
         }
         run.next = end;
-        wanted.covered(&piece);
+        if is_first {
+            wanted.covered(&piece);
+        }
         run.take(decoding, wanted, found);
         if wanted.is_complete() {
             return Ok(());

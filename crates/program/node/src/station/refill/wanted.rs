@@ -25,7 +25,8 @@ struct Sought {
     /// shown it.
     gap: Option<MissingFrames>,
     found: u64,
-    /// The end of the part that was searched, in bits of the input; zero where nothing was.
+    /// The end of the part that every attempt searched, in bits of the input; zero where nothing
+    /// was.
     covered_to: u64,
 }
 

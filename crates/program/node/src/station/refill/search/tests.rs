@@ -107,21 +107,27 @@ fn recorded(bytes: &[u8]) -> RawReader {
 
 /// What a station with these thresholds finds in its recording, and says.
 fn refill(bytes: &[u8], ask: &Ask, attempts: &[SyncConfig]) -> (Vec<CapturedFrame>, GapAnswer) {
+    let (mut wanted, mut found) = (Wanted::new(ask), Vec::new());
+    let mut keep = |frame: &CapturedFrame, _| found.push(frame.clone());
+    let search =
+        |decoding: &Decoding<'_>| in_recording(&recorded(bytes), decoding, &mut wanted, &mut keep);
+    decoding(attempts, search).expect("a disk");
+    (found, wanted.answer(ask.number, None))
+}
+
+/// What `search` gives with these thresholds.
+fn decoding<T>(attempts: &[SyncConfig], search: impl FnOnce(&Decoding<'_>) -> T) -> T {
     let text = "name = \"x\"\ninput = \"udp:127.0.0.1:9\"\nrecord_raw = true\n";
     let channel: skyhaul_config::Channel = toml::from_str(text).expect("a channel");
     let (mission, missions) = (mission(), MissionSet::built_in());
     let feed = channel.feeds().swap_remove(0);
-    let decoding = Decoding {
+    search(&Decoding {
         channel: &channel,
         feed: &feed,
         mission: &mission,
         missions: &missions,
         attempts,
-    };
-    let (mut wanted, mut found) = (Wanted::new(ask), Vec::new());
-    let mut keep = |frame: &CapturedFrame, _| found.push(frame.clone());
-    in_recording(&recorded(bytes), &decoding, &mut wanted, &mut keep).expect("a disk");
-    (found, wanted.answer(ask.number, None))
+    })
 }
 
 fn usual() -> [SyncConfig; 3] {
@@ -252,6 +258,33 @@ fn what_strict_thresholds_lose_is_found_in_the_recording_and_strict_ones_say_why
                 .iter()
                 .all(|outcome| *outcome == (0, UnavailableReason::NotDecodable))
     );
+}
+
+/// Regression: the recording reached a frame between two attempts, of which only the first would
+/// have found it, and the answer was that it is not there.
+#[test]
+fn what_is_not_found_in_a_recording_that_grows_is_looked_for_again() {
+    let harm = Harm::Displaced { before: 8, wrong: vec![10, 13], mask: 0, behind: 8 };
+    let (bytes, _) = harmed(&capture(), &[(30, harm)].into());
+    let mut ask = ask(&frames(&bytes, STRICT)).expect("frames are missing");
+    ask.spans.retain(|span| span.from.position.byte() > 25 * CADU as u64);
+    ask.spans.truncate(1);
+    let sizes = [20 * CADU, bytes.len(), bytes.len()];
+    let [usual, ..] = usual();
+    let mut wanted = Wanted::new(&ask);
+    let mut outcomes = Vec::new();
+    for (size, (sync, is_first)) in
+        sizes.into_iter().zip([(usual, true), (STRICT, false), (usual, true)])
+    {
+        let attempt = |decoding: &Decoding<'_>, wanted: &mut Wanted| {
+            let attempt = DecodingAttempt { decoding, sync, is_first };
+            let [stretch] = &wanted.stretches()[..] else { panic!("one gap") };
+            in_stretch(&recorded(&bytes[..size]), stretch, attempt, wanted, &mut |_, _| {})
+        };
+        decoding(&[sync], |decoding| attempt(decoding, &mut wanted)).expect("a disk");
+        outcomes.push((wanted.is_complete(), wanted.behind().is_some()));
+    }
+    assert_eq!(outcomes, [(false, true), (false, true), (true, false)]);
 }
 
 /// Without a code, a place is all that says that there is a frame: none is sent for it.
