@@ -54,6 +54,7 @@ mod history;
 mod losses;
 mod meter;
 mod plan;
+mod recent;
 pub mod repetition;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 
 use super::losses::{GroupLosses, RepairTable};
 use super::meter::LossEstimate;
+use super::recent::RecentlyComputed;
 use super::repetition::Copies;
 use super::{STRIDE_MAX, UNDER_SYMBOL};
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
@@ -77,11 +78,14 @@ pub struct RepairPlan {
     pub round: Option<Duration>,
 }
 
-/// Makes plans. Caches the tables of the last few loss rates, which take most of the time.
+/// Makes plans. Keeps what follows from the last few loss rates, which takes most of the time.
 #[derive(Debug, Default)]
 pub struct Planner {
     goal: Goal,
-    tables: Vec<(Key, RepairTable)>,
+    tables: RecentlyComputed<Key, RepairTable>,
+    copies: RecentlyComputed<Probability, Copies>,
+    /// How often groups of so many sources with so many repair symbols fail.
+    failures: RecentlyComputed<(Key, usize, usize), f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +110,7 @@ struct Shape {
 impl Planner {
     /// To reach `goal`.
     pub fn new(goal: Goal) -> Self {
-        Self { goal, tables: Vec::new() }
+        Self { goal, ..Self::default() }
     }
 
     /// What is to be reached.
@@ -124,8 +128,10 @@ impl Planner {
         let spare = shape.room(situation);
         let repairs = shape.repairs.capped(spare, RepairPlan::SPARE_UNIT);
         let count = usize::from(repairs.of(shape.sources));
-        let failure =
-            GroupLosses::new(loss, after_loss, shape.stride).failure(shape.sources + count, count);
+        let key = Key { loss, after_loss, stride: shape.stride };
+        let failure = self.failures.of((key, shape.sources, count), |(key, sources, count)| {
+            key.chain().failure(sources + count, *count)
+        });
         let lead = margin + shape.repair_time(situation, count);
         RepairPlan {
             // Two rounds: one retransmission may be lost, a second one still arrives.
@@ -139,7 +145,7 @@ impl Planner {
             repairs,
             spare,
             residual: Probability::from_ppb((failure * 1e9) as u32),
-            copies: Copies::for_target(loss, self.goal.target),
+            copies: self.copies.of(loss, |loss| Copies::for_target(*loss, self.goal.target)),
             // Twice the mean burst: most bursts are shorter.
             copy_spacing: situation.loss.mean_burst_milli().div_ceil(500),
             round,
@@ -199,17 +205,13 @@ impl Planner {
     }
 
     fn table(&mut self, key: Key) -> RepairTable {
-        if let Some(at) = self.tables.iter().position(|(known, _)| *known == key) {
-            let entry = self.tables.remove(at);
-            self.tables.push(entry);
-        } else {
-            let chain = GroupLosses::new(key.loss, key.after_loss, key.stride);
-            self.tables.push((key, RepairTable::for_target(chain, self.goal.target)));
-            if self.tables.len() > TABLES_MAX {
-                self.tables.remove(0);
-            }
-        }
-        self.tables.last().map(|(_, table)| table.clone()).unwrap_or_default()
+        self.tables.of(key, |key| RepairTable::for_target(key.chain(), self.goal.target))
+    }
+}
+
+impl Key {
+    fn chain(&self) -> GroupLosses {
+        GroupLosses::new(self.loss, self.after_loss, self.stride)
     }
 }
 
@@ -435,9 +437,6 @@ const SPARE_USED: (u128, u128) = (7, 8);
 
 /// Bound of the room: a thin flow on an empty path may have up to 64 times its bytes in repair.
 const SPARE_MAX: u32 = 64 * RepairPlan::SPARE_UNIT;
-
-/// Tables cached, of 256 bytes each: two loss rates by five strides, and some.
-const TABLES_MAX: usize = 16;
 
 const _: () = assert!(SOURCES_MAX < SYMBOLS_MAX);
 

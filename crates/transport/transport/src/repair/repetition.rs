@@ -55,12 +55,14 @@ impl Copies {
             for open in 1..=COPIES_MAX {
                 let expected =
                     |copies: usize| copies as f64 + all_lost[copies] * cost[open - copies];
-                let choice =
-                    (1..=open).fold(
-                        1,
-                        |kept, next| if expected(next) < expected(kept) { next } else { kept },
-                    );
-                best[open] = expected(choice);
+                let (mut choice, mut least) = (1, expected(1));
+                for copies in 2..=open {
+                    let cost = expected(copies);
+                    if cost < least {
+                        (choice, least) = (copies, cost);
+                    }
+                }
+                best[open] = least;
                 row[open] = choice as u8;
             }
             cost = best;
