@@ -22,7 +22,7 @@ fn every_corpus_replays() {
     }
 }
 
-/// A quarter as often as each target says; in `make test-all`, or with `SKYHAUL_FUZZ_FACTOR=N`, as
+/// An eighth as often as each target says; in `make test-all`, or with `SKYHAUL_FUZZ_FACTOR=N`, as
 /// often or N times that; with `SKYHAUL_FUZZ_TARGETS=a,b` those alone.
 #[test]
 #[allow(
@@ -31,11 +31,10 @@ fn every_corpus_replays() {
 )]
 fn mutated_inputs_are_read_or_refused() {
     let is_all = std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all");
-    let quarters = std::env::var("SKYHAUL_FUZZ_FACTOR")
-        .map_or(if is_all { 4 } else { 1 }, |text| {
-            4 * text.parse::<u64>().expect("SKYHAUL_FUZZ_FACTOR is a number")
-        });
-    let rounds = |target: &Target| u64::from(target.rounds) * quarters / 4 / SHARES;
+    let eighths = std::env::var("SKYHAUL_FUZZ_FACTOR").map_or(if is_all { 8 } else { 1 }, |text| {
+        8 * text.parse::<u64>().expect("SKYHAUL_FUZZ_FACTOR is a number")
+    });
+    let rounds = |target: &Target| u64::from(target.rounds) * eighths / 8 / SHARES;
     let wanted = std::env::var("SKYHAUL_FUZZ_TARGETS").ok();
     let is_wanted = |target: &&Target| {
         wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == target.name))

@@ -47,7 +47,7 @@ fn a_contact_of_a_number_that_another_copy_gave_is_another_one() {
 }
 
 /// Seeds of each kind of world in `make test`; `make simulate` runs thousands.
-const SEEDS: u64 = 80;
+const SEEDS: u64 = 40;
 
 #[allow(clippy::print_stdout, reason = "what a run was like is for whoever runs more of them")]
 fn many(world: fn(u64) -> Summary) -> Summary {

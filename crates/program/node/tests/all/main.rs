@@ -8,4 +8,5 @@ mod delivery_sim;
 mod reach;
 mod relay_sim;
 mod relays;
+mod rung;
 mod vectors;

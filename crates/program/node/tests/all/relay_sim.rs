@@ -7,13 +7,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use crate::relays::{Chain, Passage};
+use crate::rung::is_all;
 use skyhaul_units::Duration;
 
 #[test]
 fn everything_promised_is_at_each_node_of_a_chain_once_whatever_happens() {
     let (first, count) = match (number("SKYHAUL_SEED"), number("SKYHAUL_SEEDS")) {
         (Some(seed), _) => (seed, 1),
-        (None, seeds) => (0, seeds.unwrap_or(if is_everything_tested() { 300 } else { 6 })),
+        (None, seeds) => (0, seeds.unwrap_or(if is_all() { 300 } else { 6 })),
     };
     for relays in 1..=3 {
         let mut total = Passage::default();
@@ -101,12 +102,6 @@ impl Drop for TellSeed {
 #[allow(clippy::print_stdout, reason = "what a run was like is for whoever runs more of them")]
 fn told(what: &str) {
     println!("{what}");
-}
-
-/// Whether everything is tested: `make test-all` sets `SKYHAUL_RUNG=all`.
-#[allow(clippy::disallowed_methods, reason = "how long a test runs is the caller's choice")]
-fn is_everything_tested() -> bool {
-    std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all")
 }
 
 #[allow(clippy::disallowed_methods, reason = "how long a test runs is the caller's choice")]

@@ -8,5 +8,6 @@ mod handshake;
 mod joining;
 mod nodes;
 mod pair;
+mod rung;
 mod traffic;
 mod versions;

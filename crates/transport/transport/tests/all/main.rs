@@ -9,6 +9,7 @@
 mod hints;
 mod pair;
 mod random;
+mod rung;
 mod sessions;
 mod sessions_greeting;
 mod share;

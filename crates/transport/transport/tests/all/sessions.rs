@@ -16,7 +16,7 @@ use skyhaul_units::{Duration, Rate};
 fn whatever_happens_everything_is_delivered_once_or_settled() {
     let (first, count) = match (number("SKYHAUL_SEED"), number("SKYHAUL_SEEDS")) {
         (Some(seed), _) => (seed, 1),
-        (None, seeds) => (0, seeds.unwrap_or(200)),
+        (None, seeds) => (0, seeds.unwrap_or(100)),
     };
     let mut total = Summary::default();
     for seed in first..first + count {
