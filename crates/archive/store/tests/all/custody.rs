@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at whatever it does not expect")]
 
+use crate::rung::is_all;
 use proptest::prelude::*;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{
@@ -396,15 +397,8 @@ impl World {
     }
 }
 
-/// How many cases are tried: a quarter where not everything is tested (`SKYHAUL_RUNG=all`).
-#[allow(clippy::disallowed_methods, reason = "how much is tested is the caller's choice")]
-fn cases(all: u32) -> ProptestConfig {
-    let is_all = std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all");
-    ProptestConfig::with_cases(if is_all { all } else { all / 4 })
-}
-
 proptest! {
-    #![proptest_config(cases(8_000))]
+    #![proptest_config(ProptestConfig::with_cases(if is_all() { 8_000 } else { 2_000 }))]
 
     #[test]
     fn everything_promised_arrives_once_and_in_order(ops in prop::collection::vec(op(), 1..90)) {

@@ -4,3 +4,5 @@
 
 mod custody;
 mod real_disk;
+#[path = "../../../../sim/lab/tests/all/rung.rs"]
+mod rung;

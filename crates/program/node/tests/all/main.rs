@@ -8,5 +8,6 @@ mod delivery_sim;
 mod reach;
 mod relay_sim;
 mod relays;
+#[path = "../../../../sim/lab/tests/all/rung.rs"]
 mod rung;
 mod vectors;

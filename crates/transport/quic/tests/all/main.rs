@@ -8,6 +8,7 @@ mod handshake;
 mod joining;
 mod nodes;
 mod pair;
+#[path = "../../../../sim/lab/tests/all/rung.rs"]
 mod rung;
 mod traffic;
 mod versions;

@@ -9,6 +9,7 @@
 mod hints;
 mod pair;
 mod random;
+#[path = "../../../../sim/lab/tests/all/rung.rs"]
 mod rung;
 mod sessions;
 mod sessions_greeting;
