@@ -38,7 +38,7 @@ use questions::{Asked, Questions};
 use skyhaul_units::{Duration, FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use talk::{Ask, GapAnswer, SPANS_MAX};
-use unfilled::{GapKey, Unfilled};
+use unfilled::{GapPlace, Unfilled};
 
 /// A contact: its station, and its number there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -427,31 +427,30 @@ impl Ledger {
     /// Checks whether a frame is missing in another contact: in the one that its own completes, or
     /// in one of another station.
     fn fill(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &DurableFrame) -> Filled {
-        let mut filled: Option<(GapKey, bool)> = None;
-        for key in self.unfilled.before(seen.channel, seen.place.received + TOLERANCE, id) {
-            let is_own = key.contact.station == id.station;
-            if is_own && completes != Some(key.contact.flow) {
-                continue;
-            }
-            let contact = self.contacts.get_mut(&key.contact);
-            let Some(gap) = contact.and_then(|contact| contact.gaps.get_mut(&key.number)) else {
+        let mut filled: Option<(ContactId, GapPlace, bool)> = None;
+        let is_own = |other: &ContactId| other.station == id.station;
+        let is_meant = |other: &ContactId| !is_own(other) || completes == Some(other.flow);
+        let until = seen.place.received + TOLERANCE;
+        for (of, place) in self.unfilled.before(seen.channel, until, is_meant) {
+            let contact = self.contacts.get_mut(of);
+            let Some(gap) = contact.and_then(|contact| contact.gaps.get_mut(&place.number)) else {
                 continue;
             };
-            let is_there = if is_own {
+            let is_there = if is_own(of) {
                 gap.spans(seen.place.position)
             } else {
                 gap.is_about(seen.place.received, TOLERANCE) && gap.wraps_in() > TOLERANCE * 4
             };
             if is_there && gap.take(seen.count) {
-                filled = Some((key.clone(), gap.is_filled()));
+                filled = Some((of.clone(), place, gap.is_filled()));
                 break;
             }
         }
-        let Some((key, is_whole)) = filled else { return Filled::None };
+        let Some((of, place, is_whole)) = filled else { return Filled::None };
         if is_whole {
-            self.unfilled.remove(seen.channel, &key);
+            self.unfilled.remove(seen.channel, &of, place);
         }
-        self.changed.insert(key.contact);
+        self.changed.insert(of);
         Filled::One
     }
 

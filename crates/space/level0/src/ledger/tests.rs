@@ -159,6 +159,24 @@ fn another_station_that_saw_the_same_frames_fills_a_gap_and_one_that_saw_others_
     assert_eq!(gaps(&ledger), [(2, 0, GapState::Filled)]);
 }
 
+/// Regression: all gaps of the frame's own station were walked through before those of others: the
+/// work grew with their square, and a gap behind 256 of them was not filled.
+#[test]
+fn gaps_of_the_own_station_hide_none_of_another_one() {
+    let mut ledger = Ledger::new(100);
+    let every_second: Vec<DurableFrame> = (0..1_200).step_by(2).map(seen).collect();
+    for (contact, frames) in [
+        (id("desert", 1), &every_second[..]),
+        (id("polar", 1), &[seen(0), seen(1_999)]),
+        (id("desert", 2), &[seen(1_101)]),
+    ] {
+        ledger.open(&contact, opened(None));
+        ledger.block(&contact, Seq(0), frames);
+    }
+    let gaps = gaps(&ledger);
+    assert_eq!((gaps.len(), gaps.last().unwrap().1), (599 + 1, 1_998 - 1));
+}
+
 #[test]
 fn a_count_that_repeats_or_goes_back_is_no_gap() {
     let mut ledger = ledger(5, &[]);

@@ -3,26 +3,22 @@
 use super::ContactId;
 use super::gap::MissingFrames;
 use skyhaul_ccsds::id::Channel;
-use skyhaul_units::{Duration, FlowId, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use skyhaul_units::Utc;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// The key of a gap: reception time of the frame before it, contact, number there.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct GapKey {
+/// Where a gap is in its contact: reception time of the frame before it, number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GapPlace {
     received: Utc,
-    pub contact: ContactId,
     pub number: u64,
 }
 
-impl GapKey {
-    pub fn new(gap: &MissingFrames, contact: &ContactId, number: u64) -> Self {
-        Self { received: gap.before.received, contact: contact.clone(), number }
-    }
-}
+/// The open gaps of a channel. By contact, because the frames of one with many gaps are looked for
+/// in those of others alone.
+type OpenGaps = BTreeMap<ContactId, BTreeSet<GapPlace>>;
 
-/// By channel, and by the time of the frame before the gap.
 #[derive(Debug, Default)]
-pub(super) struct Unfilled(BTreeMap<Channel, BTreeSet<GapKey>>);
+pub(super) struct Unfilled(BTreeMap<Channel, OpenGaps>);
 
 /// Most gaps checked for one frame of another contact; if more are open at one time, the refill
 /// fills those that are requested.
@@ -30,38 +26,50 @@ const LOOKED_AT: usize = 256;
 
 impl Unfilled {
     pub fn insert(&mut self, gap: &MissingFrames, contact: &ContactId, number: u64) {
-        let key = GapKey::new(gap, contact, number);
-        self.0.entry(gap.channel).or_default().insert(key);
+        let place = GapPlace { received: gap.before.received, number };
+        let open = self.0.entry(gap.channel).or_default();
+        open.entry(contact.clone()).or_default().insert(place);
     }
 
-    pub fn remove(&mut self, channel: Channel, key: &GapKey) {
-        if let Some(open) = self.0.get_mut(&channel) {
-            open.remove(key);
+    pub fn remove(&mut self, channel: Channel, contact: &ContactId, place: GapPlace) {
+        let Some(open) = self.0.get_mut(&channel) else { return };
+        let Some(places) = open.get_mut(contact) else { return };
+        places.remove(&place);
+        if places.is_empty() {
+            open.remove(contact);
         }
     }
 
-    /// Gaps of a channel in contacts other than `except` that begin no later than `until`, the
-    /// latest first.
+    /// Gaps of a channel in these contacts that begin no later than `until`, the latest first.
     pub fn before(
         &self,
         channel: Channel,
         until: Utc,
-        except: &ContactId,
-    ) -> impl Iterator<Item = &GapKey> {
-        let end = GapKey {
-            received: until + Duration::from_micros(1),
-            contact: ContactId { station: String::new(), flow: FlowId(0) },
-            number: 0,
-        };
-        let open =
-            self.0.get(&channel).into_iter().flat_map(move |open| open.range(..end.clone()).rev());
-        open.filter(move |key| key.contact != *except).take(LOOKED_AT)
+        is_meant: impl Fn(&ContactId) -> bool,
+    ) -> impl Iterator<Item = (&ContactId, GapPlace)> {
+        let end = GapPlace { received: until, number: u64::MAX };
+        let open = self.0.get(&channel).into_iter().flatten();
+        let mut contacts: Vec<_> = open
+            .filter(|(contact, _)| is_meant(contact))
+            .map(|(contact, places)| (contact, places.range(..=end).rev()))
+            .collect();
+        let latest = contacts.iter_mut().enumerate();
+        let mut latest: BinaryHeap<(Utc, usize, u64)> = latest
+            .filter_map(|(nth, (_, left))| left.next().map(|at| (at.received, nth, at.number)))
+            .collect();
+        core::iter::from_fn(move || {
+            let (received, nth, number) = latest.pop()?;
+            let (contact, left) = contacts.get_mut(nth)?;
+            latest.extend(left.next().map(|at| (at.received, nth, at.number)));
+            Some((*contact, GapPlace { received, number }))
+        })
+        .take(LOOKED_AT)
     }
 
     /// Forgets the gaps of a contact.
     pub fn forget(&mut self, contact: &ContactId) {
         for open in self.0.values_mut() {
-            open.retain(|key| key.contact != *contact);
+            open.remove(contact);
         }
     }
 }
