@@ -109,19 +109,20 @@ impl Default for RepairTable {
 /// that arrived and for one that was lost.
 struct Counts {
     chain: GroupLosses,
-    symbols: usize,
+    /// The largest number that is not negligible.
+    most: usize,
     arrived: [f64; SYMBOLS_MAX + 1],
     lost: [f64; SYMBOLS_MAX + 1],
 }
 
+/// A probability that changes no sum that is compared with a target, which is 1e-9 or more: doubles
+/// have 16 digits.
+const NEGLIGIBLE: f64 = 1e-30;
+
 impl Counts {
     fn new(chain: GroupLosses) -> Self {
-        let mut counts = Self {
-            chain,
-            symbols: 0,
-            arrived: [0.0; SYMBOLS_MAX + 1],
-            lost: [0.0; SYMBOLS_MAX + 1],
-        };
+        let mut counts =
+            Self { chain, most: 0, arrived: [0.0; SYMBOLS_MAX + 1], lost: [0.0; SYMBOLS_MAX + 1] };
         // Before the group's first symbol the chain is in its steady state.
         counts.arrived[0] = 1.0 - chain.loss;
         counts.lost[0] = chain.loss;
@@ -130,9 +131,9 @@ impl Counts {
 
     /// Adds a symbol.
     fn step(&mut self) {
-        self.symbols = (self.symbols + 1).min(SYMBOLS_MAX);
         let GroupLosses { after_loss, after_arrival, .. } = self.chain;
-        for count in (0..=self.symbols).rev() {
+        let next = (self.most + 1).min(SYMBOLS_MAX);
+        for count in (0..=next).rev() {
             let arrives =
                 self.arrived[count] * (1.0 - after_arrival) + self.lost[count] * (1.0 - after_loss);
             let one_less = count.checked_sub(1);
@@ -141,23 +142,28 @@ impl Counts {
             self.arrived[count] = arrives;
             self.lost[count] = lost;
         }
+        if self.arrived[next] + self.lost[next] < NEGLIGIBLE {
+            (self.arrived[next], self.lost[next]) = (0.0, 0.0);
+        } else {
+            self.most = next;
+        }
     }
 
     fn more_than(&self, losses: usize) -> f64 {
-        (losses + 1..=self.symbols).rev().map(|count| self.arrived[count] + self.lost[count]).sum()
+        (losses + 1..=self.most).rev().map(|count| self.arrived[count] + self.lost[count]).sum()
     }
 
     /// The smallest number of losses, from `least` on, that is exceeded with a probability of at
     /// most `target`.
     fn enough(&self, target: f64, least: usize) -> usize {
         let mut tail = 0.0;
-        for count in (least + 1..=self.symbols).rev() {
+        for count in (least + 1..=self.most).rev() {
             tail += self.arrived[count] + self.lost[count];
             if tail > target {
                 return count;
             }
         }
-        least.min(self.symbols)
+        least
     }
 }
 
@@ -207,6 +213,36 @@ mod tests {
                 let repairs = usize::from(table.of(sources));
                 assert!(chain.failure(sources + repairs, repairs) <= target.as_f64());
                 assert!(chain.failure(sources + repairs - 1, repairs - 1) > target.as_f64());
+            }
+        }
+    }
+
+    /// The same sum by another way: of all numbers of losses, and one symbol after the other.
+    fn failure_of_all(chain: GroupLosses, symbols: usize, repairs: usize) -> f64 {
+        let mut states = vec![[0.0; 2]; symbols + 1];
+        states[0] = [1.0 - chain.loss, chain.loss];
+        for _ in 0..symbols {
+            let before = core::mem::replace(&mut states, vec![[0.0; 2]; symbols + 1]);
+            for (count, [arrived, lost]) in before.into_iter().enumerate() {
+                let loses = arrived * chain.after_arrival + lost * chain.after_loss;
+                states[count][0] += arrived + lost - loses;
+                if let Some(next) = states.get_mut(count + 1) {
+                    next[1] += loses;
+                }
+            }
+        }
+        states[repairs + 1..].iter().rev().map(|[arrived, lost]| arrived + lost).sum()
+    }
+
+    #[test]
+    fn what_is_negligible_changes_no_probability() {
+        for (loss, after_loss) in [(1, 1), (5, 87), (14, 14), (60, 90)] {
+            let chain = GroupLosses::new(percent(loss), percent(after_loss), 1);
+            for (symbols, repairs) in [(1, 0), (20, 3), (150, 40), (256, 20), (256, 120)] {
+                let (few, all) =
+                    (chain.failure(symbols, repairs), failure_of_all(chain, symbols, repairs));
+                let off = (few - all).abs();
+                assert!(off <= all * 1e-12 + 1e-24, "{loss} {symbols}: {few} {all}");
             }
         }
     }

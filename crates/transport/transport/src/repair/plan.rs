@@ -12,6 +12,7 @@ use super::repetition::Copies;
 use super::{STRIDE_MAX, UNDER_SYMBOL};
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
+use std::sync::Arc;
 
 /// What FEC repair must reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub struct RepairPlan {
 #[derive(Debug, Default)]
 pub struct Planner {
     goal: Goal,
-    tables: RecentlyComputed<Key, RepairTable>,
+    tables: RecentlyComputed<Key, SizedTable>,
     copies: RecentlyComputed<Probability, Copies>,
     /// How often groups of so many sources with so many repair symbols fail.
     failures: RecentlyComputed<(Key, usize, usize), f64>,
@@ -93,6 +94,14 @@ struct Key {
     loss: Probability,
     after_loss: Probability,
     stride: u8,
+}
+
+/// Repair symbols by number of sources, and which numbers are cheap.
+#[derive(Debug, Clone)]
+struct SizedTable {
+    repairs: RepairTable,
+    /// Of the sizes up to each one, that which costs the least repair.
+    cheapest: Arc<[u8; SYMBOLS_MAX]>,
 }
 
 /// One way to form groups.
@@ -180,9 +189,9 @@ impl Planner {
         for payload in payloads(situation.payload, least) {
             let mut stride = 1;
             while stride <= if bursty { STRIDE_MAX } else { 1 } {
-                let repairs = self.table(Key { loss, after_loss, stride });
+                let SizedTable { repairs, cheapest } = self.table(Key { loss, after_loss, stride });
                 let mut shape = Shape { payload, stride, sources: 1, limit: 1, repairs };
-                shape.fill(situation, situation.slack - self.margin(situation));
+                shape.fill(situation, situation.slack - self.margin(situation), &cheapest);
                 shapes.push(shape);
                 stride *= 2;
             }
@@ -204,8 +213,28 @@ impl Planner {
         self.goal.margin.min(situation.slack.scaled(1, 2))
     }
 
-    fn table(&mut self, key: Key) -> RepairTable {
-        self.tables.of(key, |key| RepairTable::for_target(key.chain(), self.goal.target))
+    fn table(&mut self, key: Key) -> SizedTable {
+        self.tables
+            .of(key, |key| SizedTable::new(RepairTable::for_target(key.chain(), self.goal.target)))
+    }
+}
+
+impl SizedTable {
+    /// The number of repair symbols grows in steps: just before a step each serves the most
+    /// sources.
+    fn new(repairs: RepairTable) -> Self {
+        let cost =
+            |sources: usize| usize::from(repairs.of(sources)) * SYMBOLS_MAX * SYMBOLS_MAX / sources;
+        let mut cheapest = [1; SYMBOLS_MAX];
+        let (mut kept, mut least) = (1, usize::MAX);
+        for (sources, cheapest) in cheapest.iter_mut().enumerate().skip(1) {
+            let cost = cost(sources);
+            if cost <= least {
+                (kept, least) = (sources as u8, cost);
+            }
+            *cheapest = kept;
+        }
+        Self { repairs, cheapest: Arc::new(cheapest) }
     }
 }
 
@@ -279,16 +308,21 @@ impl Default for Goal {
 impl Shape {
     /// Chooses the group size: of the sizes that fit into the time `usable`, repair symbols
     /// included, the one that costs the least repair.
-    fn fill(&mut self, situation: &Situation, usable: Duration) {
+    fn fill(&mut self, situation: &Situation, usable: Duration, cheapest: &[u8; SYMBOLS_MAX]) {
         let lanes = ByteCount::of(usize::from(self.stride) * self.payload);
         let largest = self.repairs.largest().max(1);
-        let fits = |sources: &usize| {
-            let flow = situation.flow.time_for(ByteCount::new(lanes.as_u64() * *sources as u64));
-            flow + self.repair_time(situation, usize::from(self.repairs.of(*sources))) <= usable
+        let fits = |sources: usize| {
+            let flow = situation.flow.time_for(ByteCount::new(lanes.as_u64() * sources as u64));
+            flow + self.repair_time(situation, usize::from(self.repairs.of(sources))) <= usable
         };
-        let most = (1..=largest).rev().find(fits).unwrap_or(1);
-        self.limit = self.cheapest(largest);
-        self.sources = self.cheapest(most);
+        // More sources never have fewer repair symbols, and take longer.
+        let (mut most, mut too_many) = (1, largest + 1);
+        while most + 1 < too_many {
+            let middle = usize::midpoint(most, too_many);
+            if fits(middle) { most = middle } else { too_many = middle }
+        }
+        self.limit = usize::from(cheapest[largest]);
+        self.sources = usize::from(cheapest[most]);
         // A fast flow: the processor, not the line, is what large groups load.
         if (situation.flow * Duration::from_secs(1)).as_u64()
             / ByteCount::of(self.payload.max(1)).as_u64()
@@ -309,15 +343,6 @@ impl Shape {
             cost(*sources) <= cost(most) + HURRIED_COST && self.lack_of(*sources, room) == 0
         };
         (1..=most).find(is_better).unwrap_or(most)
-    }
-
-    /// The size up to `most` that costs the least repair. The number of repair symbols grows in
-    /// steps: just before a step each serves the most sources.
-    fn cheapest(&self, most: usize) -> usize {
-        let cost = |sources: usize| {
-            usize::from(self.repairs.of(sources)) * SYMBOLS_MAX * SYMBOLS_MAX / sources
-        };
-        (1..=most).fold(1, |kept, next| if cost(next) <= cost(kept) { next } else { kept })
     }
 
     /// Sending time of `count` repair symbols of each group.
