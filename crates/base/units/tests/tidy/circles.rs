@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
 
-use crate::checkout::{crate_of, none, sources};
-use crate::shapes::{for_tests, is_production};
+use crate::checkout::none;
+use crate::parsed::{for_tests, parsed};
 
 #[test]
 fn no_files_use_each_other_in_a_circle() {
@@ -19,12 +19,13 @@ fn no_files_use_each_other_in_a_circle() {
 
 /// The files of each circle, largest circle first.
 fn circles() -> Vec<Vec<String>> {
-    let mut crates: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();
-    for (path, text) in sources().into_iter().filter(|(path, _)| is_production(path)) {
-        crates.entry(crate_of(&path).to_owned()).or_default().push((path, text));
+    let mut crates: BTreeMap<&str, Graph> = BTreeMap::new();
+    for file in parsed() {
+        let graph = crates.entry(&file.krate).or_default();
+        graph.files.insert(file.uses.of.clone(), &file.uses);
     }
     let mut found: Vec<Vec<String>> =
-        crates.into_values().flat_map(|files| Graph::of(&files).circles()).collect();
+        crates.into_values().flat_map(|graph| graph.circles()).collect();
     found.sort_by_key(|files| std::cmp::Reverse(files.len()));
     found
 }
@@ -34,8 +35,10 @@ type Module = Vec<String>;
 
 /// One file, as far as uses are concerned.
 #[derive(Default)]
-struct File {
+pub struct Uses {
     path: String,
+    /// Its own module.
+    of: Module,
     /// Paths that it names, from the root of the crate.
     named: Vec<Vec<String>>,
     /// What it re-exports: name, and the path from the root of the crate.
@@ -46,26 +49,13 @@ struct File {
     module: Module,
 }
 
+/// The files of one crate.
+#[derive(Default)]
 struct Graph {
-    files: BTreeMap<Module, File>,
+    files: BTreeMap<Module, &'static Uses>,
 }
 
 impl Graph {
-    fn of(files: &[(PathBuf, String)]) -> Self {
-        let files = files.iter().map(|(path, text)| {
-            let module = module_of(path);
-            let parsed = syn::parse_file(text).expect("sources compile");
-            let mut file = File {
-                path: path.display().to_string(),
-                module: module.clone(),
-                ..File::default()
-            };
-            file.visit_file(&parsed);
-            (module, file)
-        });
-        Self { files: files.collect() }
-    }
-
     /// The module whose file declares what `path` names.
     fn declares(&self, path: &[String], depth: usize) -> Option<Module> {
         let known = (0..=path.len()).rev().find(|end| self.files.contains_key(&path[..*end]))?;
@@ -137,7 +127,15 @@ fn module_of(path: &Path) -> Module {
     parts
 }
 
-impl File {
+impl Uses {
+    pub fn of(path: &Path, file: &syn::File) -> Self {
+        let of = module_of(path);
+        let mut uses =
+            Self { path: path.display().to_string(), module: of.clone(), of, ..Self::default() };
+        uses.visit_file(file);
+        uses
+    }
+
     /// The path from the root of the crate, where it does not lead out of it.
     fn path_from_root(&self, path: &[String]) -> Option<Vec<String>> {
         let mut base = self.module.clone();
@@ -202,7 +200,7 @@ impl File {
     }
 }
 
-impl<'ast> Visit<'ast> for File {
+impl<'ast> Visit<'ast> for Uses {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         if item.content.is_some() && !for_tests(&item.attrs) {
             self.module.push(item.ident.to_string());

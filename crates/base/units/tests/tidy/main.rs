@@ -5,6 +5,7 @@
 
 mod checkout;
 mod circles;
+mod parsed;
 mod shapes;
 mod walks;
 mod words;

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use syn::visit::{self, Visit};
 
 use crate::checkout::{crate_of, none, sources};
+use crate::parsed::{for_tests, parsed};
 
 #[test]
 fn structs_have_few_fields() {
-    let found = measured()
-        .iter()
+    let found = shapes()
         .flat_map(|of| &of.fields)
         .filter(|(name, _, fields)| *fields > MAX_FIELDS && !MIRRORS.contains(&name.as_str()))
         .map(|(name, file, fields)| format!("{file}: {name} has {fields} fields"));
@@ -21,7 +20,7 @@ fn structs_have_few_fields() {
 #[test]
 fn types_have_few_methods() {
     let mut methods: BTreeMap<&str, usize> = BTreeMap::new();
-    for (name, count) in measured().iter().flat_map(|of| &of.methods) {
+    for (name, count) in shapes().flat_map(|of| &of.methods) {
         *methods.entry(name).or_default() += count;
     }
     let found = methods
@@ -33,13 +32,13 @@ fn types_have_few_methods() {
 
 #[test]
 fn no_parameter_is_a_tuple_that_stands_for_a_struct() {
-    let found = measured().iter().flat_map(|of| of.tuples.clone());
+    let found = shapes().flat_map(|of| of.tuples.clone());
     none(found, "name the parts in a struct");
 }
 
 #[test]
 fn no_parameter_is_a_bool() {
-    let found = measured().iter().flat_map(|of| of.bools.clone());
+    let found = shapes().flat_map(|of| of.bools.clone());
     none(found, "give an enum, or make two functions");
 }
 
@@ -70,7 +69,7 @@ fn opens_raw(line: &str) -> bool {
 
 /// What one file has.
 #[derive(Default)]
-struct Shapes {
+pub struct Shapes {
     krate: String,
     file: String,
     /// Name, file, number of fields.
@@ -81,34 +80,21 @@ struct Shapes {
     bools: Vec<String>,
 }
 
-/// What each file has, read once for all tests: to parse everything takes seconds.
-fn measured() -> &'static [Shapes] {
-    static ALL: OnceLock<Vec<Shapes>> = OnceLock::new();
-    ALL.get_or_init(measure)
-}
-
-fn measure() -> Vec<Shapes> {
-    let production = sources().into_iter().filter(|(path, _)| is_production(path));
-    production
-        .map(|(path, text)| {
-            let parsed = syn::parse_file(&text).expect("sources compile");
-            let mut shapes = Shapes {
-                krate: crate_of(&path).to_owned(),
-                file: path.display().to_string(),
-                ..Shapes::default()
-            };
-            shapes.visit_file(&parsed);
-            shapes
-        })
-        .collect()
-}
-
-pub fn is_production(path: &Path) -> bool {
-    let tests = path.iter().any(|part| part == "tests") || path.ends_with("tests.rs");
-    !crate_of(path).is_empty() && path.iter().nth(3).is_some_and(|part| part == "src") && !tests
+fn shapes() -> impl Iterator<Item = &'static Shapes> {
+    parsed().iter().map(|file| &file.shapes)
 }
 
 impl Shapes {
+    pub fn of(path: &Path, file: &syn::File) -> Self {
+        let mut shapes = Self {
+            krate: crate_of(path).to_owned(),
+            file: path.display().to_string(),
+            ..Self::default()
+        };
+        shapes.visit_file(file);
+        shapes
+    }
+
     fn signature(&mut self, signature: &syn::Signature) {
         for input in &signature.inputs {
             let syn::FnArg::Typed(input) = input else { continue };
@@ -129,14 +115,6 @@ fn bare(of: &syn::Type) -> &syn::Type {
         syn::Type::Reference(reference) => bare(&reference.elem),
         other => other,
     }
-}
-
-/// Whether an item is built for tests alone.
-pub fn for_tests(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        let syn::Meta::List(list) = &attribute.meta else { return false };
-        list.path.is_ident("cfg") && list.tokens.to_string() == "test"
-    })
 }
 
 impl<'ast> Visit<'ast> for Shapes {

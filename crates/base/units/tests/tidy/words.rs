@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::checkout::{none, production, sources};
-use crate::shapes::is_production;
+use crate::parsed::is_production;
 
 #[test]
 fn no_module_has_a_name_that_says_nothing() {
