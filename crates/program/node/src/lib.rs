@@ -44,4 +44,4 @@ pub use history::latency_budget;
 pub use keys::{KEYS_FILE, check_record, known_keys};
 pub use passes::PassPlanFile;
 pub use services::{is_exposed, is_shared, private_key};
-pub use web::WEB_TOKEN_USES;
+pub use web::{WEB_TOKEN_USES, metrics_of};

@@ -4,7 +4,6 @@
 mod rates;
 mod taker;
 
-#[cfg(test)]
 pub(crate) use rates::NodeRates;
 pub(crate) use taker::{LookTaker, NodeLook};
 

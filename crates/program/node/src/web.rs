@@ -22,6 +22,7 @@ use skyhaul_web_io::{WebFault, WebFiles, WebServer, WebSetup};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use figures::metrics_of;
 pub use orders::USES_FILE as WEB_TOKEN_USES;
 pub(crate) use orders::WebOrders;
 

@@ -7,11 +7,13 @@ mod receiving;
 mod sending;
 
 use super::words::word;
-use crate::looks::NodeLook;
+use crate::looks::{NodeLook, NodeRates};
 use crate::status::{NodeStatus, ThreadStatus};
 use families::{count, counter, gauge};
+use skyhaul_units::{Instant, Utc};
 use skyhaul_web::MetricFamily;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// All families.
 pub(super) fn all(look: &NodeLook) -> Vec<MetricFamily> {
@@ -29,6 +31,19 @@ pub(super) fn all(look: &NodeLook) -> Vec<MetricFamily> {
     families.extend(of_paths(status));
     families.extend(of_servers(status));
     families
+}
+
+/// The metrics of a node with this status, with rates of zero. A node makes those of its own
+/// looks; benchmarks and tests make a status of more stations than a machine has room for.
+pub fn metrics_of(status: NodeStatus) -> Vec<MetricFamily> {
+    all(&NodeLook {
+        number: 1,
+        taken: Utc::default(),
+        status,
+        gaps: Arc::default(),
+        begun: Instant::ZERO,
+        rates: NodeRates::default(),
+    })
 }
 
 /// The alarms that stand, by kind: a rule can ask for one.

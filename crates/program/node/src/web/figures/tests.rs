@@ -1,25 +1,14 @@
 //! Bounds of the metrics.
 
 use super::*;
-use crate::looks::NodeRates;
 use crate::status::{
     CentreStatus, ContactReceived, LinePath, NodeSeen, NodeSeenState, ProductStatus, StationPeer,
     StationStatus,
 };
 use skyhaul_events::NodeReport;
-use skyhaul_units::{Instant, Utc};
-use std::sync::Arc;
 
 fn series(status: NodeStatus) -> usize {
-    let look = NodeLook {
-        number: 1,
-        taken: Utc::default(),
-        status,
-        gaps: Arc::default(),
-        begun: Instant::ZERO,
-        rates: NodeRates::default(),
-    };
-    all(&look).iter().map(MetricFamily::len).sum()
+    metrics_of(status).iter().map(MetricFamily::len).sum()
 }
 
 fn centre(centre: CentreStatus) -> NodeStatus {
