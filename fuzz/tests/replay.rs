@@ -22,8 +22,8 @@ fn every_corpus_replays() {
     }
 }
 
-/// An eighth as often as each target says; in `make test-all`, or with `SKYHAUL_FUZZ_FACTOR=N`, as
-/// often or N times that; with `SKYHAUL_FUZZ_TARGETS=a,b` those alone.
+/// A sixteenth as often as each target says; in `make test-all`, or with `SKYHAUL_FUZZ_FACTOR=N`,
+/// as often or N times that; with `SKYHAUL_FUZZ_TARGETS=a,b` those alone.
 #[test]
 #[allow(
     clippy::disallowed_methods,
@@ -31,10 +31,12 @@ fn every_corpus_replays() {
 )]
 fn mutated_inputs_are_read_or_refused() {
     let is_all = std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all");
-    let eighths = std::env::var("SKYHAUL_FUZZ_FACTOR").map_or(if is_all { 8 } else { 1 }, |text| {
-        8 * text.parse::<u64>().expect("SKYHAUL_FUZZ_FACTOR is a number")
-    });
-    let rounds = |target: &Target| u64::from(target.rounds) * eighths / 8 / SHARES;
+    let parts = match std::env::var("SKYHAUL_FUZZ_FACTOR") {
+        Ok(text) => 16 * text.parse::<u64>().expect("SKYHAUL_FUZZ_FACTOR is a number"),
+        Err(_) if is_all => 16,
+        Err(_) => 1,
+    };
+    let rounds = |target: &Target| u64::from(target.rounds) * parts / 16 / SHARES;
     let wanted = std::env::var("SKYHAUL_FUZZ_TARGETS").ok();
     let is_wanted = |target: &&Target| {
         wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == target.name))

@@ -121,6 +121,7 @@ up = { loss = { kind = \"independent\", probability = \"10 %\" } }\ndown = {}";
             }
             let mut up = status(handle).links.remove(1).up;
             while up.counters.offered < burst * 50 || up.in_flight > 0 {
+                thread::sleep(Duration::from_millis(1));
                 up = status(handle).links.remove(1).up;
             }
             while to.recv(&mut room).is_ok() {

@@ -170,7 +170,8 @@ mod tests {
         for len in [1, 63, 64, 65, 600, 5_000, 93_000, 262_144] {
             let good = payload(len);
             let guard = guard(&good);
-            for bit in 0..64 {
+            // Of long ones each eighth bit: they have many units.
+            for bit in (0..64).step_by(if len > 5_000 { 8 } else { 1 }) {
                 let mut bad = good.clone();
                 for bytes in bad.chunks_mut(unit(len)) {
                     let at = (bit * 131) % (bytes.len() * 8);

@@ -216,8 +216,15 @@ fn a_queue_of_one_packet_and_heavy_loss_do_not_silence_a_flow() {
     }
 }
 
+/// A third of the cases where not everything is tested (`SKYHAUL_RUNG=all`).
+#[allow(clippy::disallowed_methods, reason = "how much is tested is the caller's choice")]
+fn cases() -> ProptestConfig {
+    let is_all = std::env::var("SKYHAUL_RUNG").is_ok_and(|rung| rung == "all");
+    ProptestConfig::with_cases(if is_all { 24 } else { 8 })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(cases())]
     #[test]
     fn no_line_stops_a_flow_or_breaks_its_account(
         kbps in 64u64..200_000,

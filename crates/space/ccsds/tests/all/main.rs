@@ -7,6 +7,8 @@ mod changes;
 mod expected;
 mod parity;
 mod pauses;
+#[path = "../../../../sim/lab/tests/all/rung.rs"]
+mod rung;
 mod runs;
 mod select;
 mod symbols;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use crate::rung::is_all;
 use proptest::prelude::*;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats};
 use skyhaul_ccsds::decode::{BlockDecoder, CheckSymbols};
@@ -217,7 +218,7 @@ fn capture(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(if is_all() { 256 } else { 64 }))]
 
     #[test]
     fn runs_decode_as_single_blocks_do(
