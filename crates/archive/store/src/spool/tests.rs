@@ -315,9 +315,8 @@ fn a_flipped_bit_anywhere_in_the_state_file_costs_nothing_and_is_told() {
 fn three_flipped_bits_in_blocks_of_8000_frames_cost_none() {
     // 219 frames of 1,024 bytes and what is noted of each fill a block of 256 KiB.
     const BLOCKS: u64 = 37;
-    let block = |seq: u64| -> Vec<u8> {
-        (0..256 << 10).map(|at: u64| ((at * (seq + 7)) >> 6) as u8).collect()
-    };
+    let block = |seq: u64| (0..256 << 10).map(|at: u64| ((at * (seq + 7)) >> 6) as u8).collect();
+    let blocks: Vec<Vec<u8>> = (0..BLOCKS).map(block).collect();
     for seed in 0..8u64 {
         let disk = SimDisk::new(ByteCount::mib(32));
         let config = SpoolConfig {
@@ -328,8 +327,8 @@ fn three_flipped_bits_in_blocks_of_8000_frames_cost_none() {
         let mut spool =
             Spool::open(Arc::new(disk.clone()), config, NOW, SpoolDraw([7; 24])).unwrap();
         let flow = spool.open_flow(NOW).unwrap();
-        for seq in 0..BLOCKS {
-            spool.append(flow, &block(seq), NOW).unwrap();
+        for block in &blocks {
+            spool.append(flow, block, NOW).unwrap();
         }
         spool.sync().unwrap();
         let segments: Vec<_> =
@@ -341,12 +340,12 @@ fn three_flipped_bits_in_blocks_of_8000_frames_cost_none() {
             disk.damage(path, ByteCount::new((place >> 20) % (200 << 10))).unwrap();
         }
         let mut reader = spool.queue().reader_from_custody(DestinationId::FIRST);
-        for seq in 0..BLOCKS {
+        for (seq, block) in blocks.iter().enumerate() {
             let Some(SpoolItem::Block(record)) = spool.queue_mut().read(&mut reader).unwrap()
             else {
                 panic!("block {seq}")
             };
-            assert!(record.payload == block(seq), "seed {seed}, block {seq}");
+            assert!(record.payload == *block, "seed {seed}, block {seq}");
         }
         let stats = spool.stats();
         assert_eq!((stats.missing, stats.log.damages), (0, 0), "seed {seed}");

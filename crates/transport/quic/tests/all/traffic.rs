@@ -116,11 +116,12 @@ fn throughput(options: &Options, span: Duration) -> (f64, Duration) {
 fn datagrams_fill_the_declared_line_at_any_loss_without_queue() {
     let lines = [(93, 160, 0), (93, 160, 14), (93, 160, 10), (300, 160, 1), (50, 660, 10)];
     let count = if is_all() { lines.len() } else { 2 };
+    let span = Duration::from_secs(if is_all() { 20 } else { 8 });
     for &(mbps, round_trip, percent) in &lines[..count] {
         let mut options = Options::lossy(percent, round_trip);
         options.link.rate = Rate::from_mbps(mbps);
         options.declared = options.link.rate;
-        let (share, queue) = throughput(&options, Duration::from_secs(20));
+        let (share, queue) = throughput(&options, span);
         println!("{mbps} Mbit/s {round_trip} ms {percent} %: {share:.4}, queue {queue}");
         assert!(share >= 0.98, "{mbps} Mbit/s {round_trip} ms {percent} %: {share:.4}");
         assert!(
@@ -149,10 +150,11 @@ fn an_end_that_only_answers_has_room_to_say_what_arrived() {
 
 #[test]
 fn a_line_slower_than_declared_keeps_a_bounded_queue() {
+    let span = Duration::from_secs(if is_all() { 30 } else { 12 });
     for percent in [70, 95] {
         let mut options = Options::lossy(1, 160);
         options.link.rate = options.declared.scaled(percent, 100);
-        let (share, queue) = throughput(&options, Duration::from_secs(30));
+        let (share, queue) = throughput(&options, span);
         println!("{percent} % of the declared rate: {share:.4}, queue {queue}");
         assert!(share >= 0.85, "{percent} %: {share:.4}");
         assert!(queue <= Duration::from_millis(60), "{percent} %: {queue}");

@@ -1,20 +1,26 @@
 //! DamagedRange that costs nothing, in blocks as a station gathers them.
 
 use super::*;
+use std::sync::LazyLock;
 
 /// A log with blocks as a station gathers them, all durable, and the path of its only segment.
 fn of_blocks(disk: &SimDisk, count: u64) -> (Log, String) {
     let mut log = Log::open(Arc::new(disk.clone()), DIR, LogConfig::default()).unwrap();
     for seq in 0..count {
-        put(&mut log, 1, seq, &block(seq)).unwrap();
+        put(&mut log, 1, seq, block(seq)).unwrap();
         log.sync().unwrap();
     }
     let path = log.segments().path(SegmentNo(1));
     (log, path)
 }
 
-fn block(seq: u64) -> Vec<u8> {
-    (0..100_000u64).map(|at| (at.wrapping_mul(seq + 3) >> 5) as u8).collect()
+/// Made once: the tests compare hundreds of megabytes of them.
+fn block(seq: u64) -> &'static [u8] {
+    static BLOCKS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+        let of = |seq: u64| (0..100_000).map(|at| (seq.wrapping_mul(at) >> 5) as u8).collect();
+        (3..19).map(of).collect()
+    });
+    &BLOCKS[seq as usize]
 }
 
 /// What a reader of the log finds, before and after it was opened again.
