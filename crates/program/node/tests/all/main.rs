@@ -5,6 +5,8 @@
 mod custody;
 mod custody_sim;
 mod delivery_sim;
+mod many_stations;
+mod metrics;
 mod reach;
 mod relay_sim;
 mod relays;

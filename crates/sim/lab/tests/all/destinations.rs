@@ -1,33 +1,25 @@
 //! Sessions to several nodes that share one line: the program's own scenario, on a thinner line.
 
 use crate::rung::is_all;
-use skyhaul_lab::scenario::{
-    BUILTIN, BarResult, CellSelection, OutcomeText, Scenario, Silent, run,
-};
+use crate::thin::thin;
+use skyhaul_lab::scenario::{BarResult, CellSelection, OutcomeText, Silent, run};
 use std::num::NonZeroUsize;
 
-/// The scenario with its rates divided by ten, and with shorter spans.
-fn thin() -> Scenario {
-    let (file, text) = BUILTIN.iter().find(|(file, _)| *file == "destinations.toml").unwrap();
-    let changes = [
-        ("93 Mbit/s", "9.3 Mbit/s"),
-        ("56 Mbit/s", "5.6 Mbit/s"),
-        ("24 Mbit/s", "2.4 Mbit/s"),
-        ("48 Mbit/s", "4.8 Mbit/s"),
-        ("32 Mbit/s", "3.2 Mbit/s"),
-    ];
-    let text = changes.iter().fold((*text).to_owned(), |text, (from, to)| text.replace(from, to));
-    let mut scenario = Scenario::parse(&text, file).unwrap();
-    scenario.seeds.truncate(1);
-    scenario
-}
+/// A tenth of the scenario's rates.
+const RATES: [(&str, &str); 5] = [
+    ("93 Mbit/s", "9.3 Mbit/s"),
+    ("56 Mbit/s", "5.6 Mbit/s"),
+    ("24 Mbit/s", "2.4 Mbit/s"),
+    ("48 Mbit/s", "4.8 Mbit/s"),
+    ("32 Mbit/s", "3.2 Mbit/s"),
+];
 
 #[test]
 fn sessions_to_several_centres_share_a_line_as_one_session_would() {
     // Two of three are run otherwise: shares of one class, and of two with a session each.
     let cells = if is_all() { "loss=1 %" } else { "loss=1 %,shares=equal,shares=70 : 30" };
     let lossy: CellSelection = cells.parse().unwrap();
-    let scenarios = [thin()];
+    let scenarios = [thin("destinations.toml", &RATES)];
     let outcomes = run(&scenarios, &lossy, NonZeroUsize::MIN, &Silent);
     let outcome = &outcomes[0];
     assert!(outcome.broken().next().is_none(), "{}", OutcomeText(outcome));

@@ -17,4 +17,5 @@ mod rival;
 mod rung;
 mod scenarios;
 mod shared;
+mod thin;
 mod why;
