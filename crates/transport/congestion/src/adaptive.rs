@@ -183,7 +183,9 @@ impl Adaptive {
                 let empty_below = target.max(self.base_rtt.base() / 16);
                 cubic.see_queue(now, self.queue, empty_below);
                 if cubic.is_alone(now, self.smoothed) {
-                    self.settle(now, interval.rate());
+                    // What little an application sends is no measure of the line, which carried
+                    // the capacity even beside others.
+                    self.settle(now, interval.rate().max(self.capacity));
                 }
             }
         }
