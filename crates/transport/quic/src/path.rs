@@ -364,7 +364,7 @@ impl QuicPath {
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let ours = match self.state {
             PathState::Setup => [self.setup.repeat_at(), None],
-            PathState::Up => [self.sender.wake(), self.silence.due(&self.sender)],
+            PathState::Up => [self.sender.wake(), self.silence.due(self.sender.answer_within())],
             PathState::Over { ref closing, .. } => [closing.due(), None],
         };
         [self.machine.next_timeout()].into_iter().chain(ours).flatten().min()
@@ -378,7 +378,7 @@ impl QuicPath {
                 if self.sender.wake().is_some_and(|at| at <= now) {
                     self.sender.woken(now);
                 }
-                if self.silence.poll(now, &self.sender) {
+                if self.silence.poll(now, self.sender.answer_within()) {
                     self.machine.connection().ping();
                 }
             }

@@ -172,10 +172,6 @@ impl Sender {
         self.regulated.woken(now);
     }
 
-    pub(crate) fn expects_answer(&self) -> bool {
-        self.regulated.in_flight() > ByteCount::ZERO
-    }
-
     pub(crate) fn status(&self) -> Status {
         self.regulated.status()
     }
@@ -188,9 +184,11 @@ impl Sender {
         self.regulated.meter()
     }
 
-    /// Shortest time within which an answer to something sent is due.
-    pub(crate) fn answer_within(&self) -> Duration {
-        self.regulated.answer_within()
+    /// Shortest time within which an answer to something sent is due; `None` where nothing is in
+    /// flight.
+    pub(crate) fn answer_within(&self) -> Option<Duration> {
+        let is_expected = self.regulated.in_flight() > ByteCount::ZERO;
+        is_expected.then(|| self.regulated.answer_within())
     }
 
     /// Takes in what happened to packets; the fates of tokens go to `events`.
