@@ -4,7 +4,6 @@
 use skyhaul_units::Duration;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 /// Processor time of each thread at one instant. Empty if the system does not tell.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +24,9 @@ pub struct Thread {
 impl ThreadTimes {
     /// Of this process, now.
     pub fn now() -> Self {
-        Self::read(Path::new("/proc/self/task"))
+        let entries = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        Self(numbers.filter_map(|number| Some((number, Thread::read(number)?))).collect())
     }
 
     /// The threads with their numbers in the system.
@@ -57,24 +58,20 @@ impl ThreadTimes {
         let (_, waited) = self.0.iter().map(grown).max()?;
         (seconds > 0.0).then(|| (waited.as_secs_f64() / seconds).min(1.0))
     }
+}
 
-    /// `schedstat` of each thread begins with the nanoseconds it ran and those it waited for a
-    /// processor (kernel's sched-stats page).
-    fn read(folder: &Path) -> Self {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let of = |entry: fs::DirEntry| {
-            let number = entry.file_name().to_str()?.parse().ok()?;
-            let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
-            let mut nanos = text
-                .split_whitespace()
-                .map_while(|word| word.parse().ok())
-                .map(Duration::from_nanos);
-            let (ran, waited) = (nanos.next()?, nanos.next().unwrap_or_default());
-            let name =
-                fs::read_to_string(entry.path().join("comm")).unwrap_or_default().trim().to_owned();
-            Some((number, Thread { name, ran, waited }))
-        };
-        Self(entries.filter_map(of).collect())
+impl Thread {
+    /// `schedstat` of a thread begins with the nanoseconds it ran and those it waited for a
+    /// processor (kernel's sched-stats page). It is read below the thread's own number, not below
+    /// the process: who waits for the end of a process waits for all that was read below it to be
+    /// forgotten, without sleeping, and a thread of low priority forgets for seconds.
+    fn read(number: u64) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/{number}/schedstat")).ok()?;
+        let mut nanos =
+            text.split_whitespace().map_while(|word| word.parse().ok()).map(Duration::from_nanos);
+        let (ran, waited) = (nanos.next()?, nanos.next().unwrap_or_default());
+        let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
+        Some(Self { name: name.trim().to_owned(), ran, waited })
     }
 }
 
