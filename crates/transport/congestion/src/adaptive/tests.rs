@@ -219,8 +219,8 @@ fn what_was_found_is_kept_while_an_application_uses_little_of_it() {
     }
 }
 
-/// Beside thousands of connections on one host, answers came late for two seconds, which looked like
-/// traffic of others; of the 5 Gbit/s before, 6 kbit/s were left afterwards.
+/// Beside thousands of connections on one host, answers came late for two seconds, which looked
+/// like traffic of others; of the 5 Gbit/s before, 6 kbit/s were left afterwards.
 #[test]
 fn an_application_that_sends_little_keeps_the_rate_when_others_have_left_the_line() {
     let mut adaptive = Adaptive::new(None);
