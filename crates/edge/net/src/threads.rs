@@ -62,9 +62,9 @@ impl ThreadTimes {
 
 impl Thread {
     /// `schedstat` of a thread begins with the nanoseconds it ran and those it waited for a
-    /// processor (kernel's sched-stats page). It is read below the thread's own number, not below
-    /// the process: who waits for the end of a process waits for all that was read below it to be
-    /// forgotten, without sleeping, and a thread of low priority forgets for seconds.
+    /// processor (kernel's sched-stats page). It is read below `/proc/NUMBER`: whoever waits for
+    /// the end of a process spins until the kernel has dropped the entries that were read below
+    /// `/proc/self/task`, and a thread of low priority takes seconds to drop its own.
     fn read(number: u64) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{number}/schedstat")).ok()?;
         let mut nanos =
