@@ -1,11 +1,13 @@
 //! What browsers and scrapers send to the page of a node.
 
+use bytes::Bytes;
 use core::ops::ControlFlow;
 use serde_json::{Value, json};
 use skyhaul_serve::{AnswerBody, ServeMethod, ServeRequest};
 use skyhaul_units::Utc;
 use skyhaul_web::{
-    MetricFamily, RowVisit, WebLack, WebList, WebReply, WebSource, exposition, web_answer,
+    ExpositionForm, MetricFamily, RowVisit, WebLack, WebList, WebReply, WebSource, exposition,
+    web_answer,
 };
 
 /// A node whose rows have the text as names.
@@ -29,10 +31,10 @@ impl WebSource for Named<'_> {
             }
         }
     }
-    fn metrics(&self) -> Vec<MetricFamily> {
+    fn metrics(&self, form: ExpositionForm) -> Bytes {
         let mut family = MetricFamily::counter("events", "Events.");
         family.add(&[("name", self.0)], 1.0);
-        vec![family]
+        exposition(&[family], form).into()
     }
     fn lacks(&self) -> Vec<WebLack> {
         Vec::new()
@@ -60,6 +62,7 @@ pub fn page(input: &[u8]) {
             }
         }
     }
-    let metrics = exposition(&source.metrics(), skyhaul_web::ExpositionForm::Classic);
+    let metrics = source.metrics(ExpositionForm::Classic);
+    let metrics = core::str::from_utf8(&metrics).expect("metrics are text");
     assert_eq!(metrics.lines().count(), 3, "{metrics}");
 }

@@ -38,7 +38,7 @@ enum Step {
 
 impl ServeBody {
     /// A body of these bytes.
-    pub fn of_bytes(bytes: Vec<u8>, mut exchange: ServedRequest) -> Self {
+    pub fn of_bytes(bytes: Bytes, mut exchange: ServedRequest) -> Self {
         let left = bytes.len() as u64;
         // It is in memory: what it takes is paid for, and nothing waits.
         exchange.charge(left);
@@ -108,7 +108,7 @@ impl Body for ServeBody {
                             body.exchange.charge(bytes.len() as u64);
                         }
                         body.left = body.left.saturating_sub(bytes.len() as u64);
-                        return Poll::Ready(Some(Ok(Frame::data(bytes.into()))));
+                        return Poll::Ready(Some(Ok(Frame::data(bytes))));
                     }
                     Some(FileSlice::Span(span)) => {
                         let wait = body.exchange.charge(span.len);

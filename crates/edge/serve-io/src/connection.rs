@@ -6,6 +6,7 @@ use crate::hosts::base_of;
 use crate::place::ServeNotice;
 use crate::served_request::ServedRequest;
 use crate::shared::ServeShared;
+use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::service::service_fn;
@@ -213,10 +214,10 @@ fn response(
     let length = answer.len();
     let ServeAnswer { status, headers, body } = answer;
     let body = match (body, file) {
-        (_, _) if shown == Shown::LengthOnly => ServeBody::of_bytes(Vec::new(), exchange),
+        (_, _) if shown == Shown::LengthOnly => ServeBody::of_bytes(Bytes::new(), exchange),
         (AnswerBody::Bytes(bytes), _) => ServeBody::of_bytes(bytes, exchange),
         (AnswerBody::File(body), Some(file)) => ServeBody::of_file(file, body.slices, exchange),
-        (AnswerBody::File(_), None) => ServeBody::of_bytes(Vec::new(), exchange),
+        (AnswerBody::File(_), None) => ServeBody::of_bytes(Bytes::new(), exchange),
     };
     let mut response = Response::new(body);
     *response.status_mut() =

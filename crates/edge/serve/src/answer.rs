@@ -1,5 +1,6 @@
 //! An answer: status, headers, and a body that is bytes or slices of a file.
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 /// An answer.
@@ -17,7 +18,7 @@ pub struct ServeAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerBody {
     /// These bytes.
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// Slices of a published file, with bytes between them.
     File(FileBody),
 }
@@ -48,7 +49,7 @@ pub struct FileBody {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileSlice {
     /// These bytes.
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// Bytes of the file.
     Span(ByteSpan),
 }
@@ -65,7 +66,7 @@ pub struct ByteSpan {
 impl ServeAnswer {
     /// An answer without a body.
     pub const fn empty(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: AnswerBody::Bytes(Vec::new()) }
+        Self { status, headers: Vec::new(), body: AnswerBody::Bytes(Bytes::new()) }
     }
 
     /// An answer of JSON.
@@ -75,7 +76,7 @@ impl ServeAnswer {
 
     /// An answer of JSON under another name.
     pub fn json_as(status: u16, media: &str, value: &Value) -> Self {
-        let bytes = value.to_string().into_bytes();
+        let bytes = value.to_string().into();
         let headers = vec![("content-type", media.to_owned())];
         Self { status, headers, body: AnswerBody::Bytes(bytes) }
     }

@@ -205,10 +205,10 @@ fn multipart(parts: &[ByteSpan], file: &ItemFile, boundary: &str) -> Vec<FileSli
             media(&file.name),
             content_range(*part, file.size)
         );
-        slices.push(FileSlice::Bytes(head.into_bytes()));
+        slices.push(FileSlice::Bytes(head.into()));
         slices.push(FileSlice::Span(*part));
     }
-    slices.push(FileSlice::Bytes(format!("\r\n--{boundary}--\r\n").into_bytes()));
+    slices.push(FileSlice::Bytes(format!("\r\n--{boundary}--\r\n").into()));
     slices
 }
 

@@ -27,7 +27,7 @@ pub fn finished(answer: ServeAnswer) -> ServeAnswer {
     headers.retain(|(name, _)| *name != "content-type");
     headers.push(("content-type", JSON.to_owned()));
     headers.push(("warning", warning));
-    let body = AnswerBody::Bytes(value.to_string().into_bytes());
+    let body = AnswerBody::Bytes(value.to_string().into());
     ServeAnswer { status: answer.status, headers, body }
 }
 

@@ -121,7 +121,7 @@ fn list(request: &ServeRequest, title: &str, entries: &[Entry], next: Option<&st
     if let Some(next) = next {
         page.push_str(&format!("<p><a rel=\"next\" href=\"{}\">older</a></p>\n", escaped(next)));
     }
-    ServeAnswer { status: 200, headers: Vec::new(), body: AnswerBody::Bytes(page.into_bytes()) }
+    ServeAnswer { status: 200, headers: Vec::new(), body: AnswerBody::Bytes(page.into()) }
         .header("content-type", "text/html; charset=utf-8")
         .header("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
 }

@@ -113,7 +113,7 @@ fn buckets(
 
 fn document(xml: Xml) -> ServeAnswer {
     let answer = ServeAnswer::empty(200).header("content-type", "application/xml");
-    ServeAnswer { body: AnswerBody::Bytes(xml.finish()), ..answer }
+    ServeAnswer { body: AnswerBody::Bytes(xml.finish().into()), ..answer }
 }
 
 /// The products of a bucket that are there for the asker.

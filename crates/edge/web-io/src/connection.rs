@@ -227,11 +227,11 @@ impl Client {
         self.shared.count(answer.status);
         let length = answer.len();
         let bytes = match (&answer.body, shown) {
-            (AnswerBody::Bytes(bytes), Shown::Whole) => Some(bytes.clone().into()),
+            (AnswerBody::Bytes(bytes), Shown::Whole) => Some(bytes.clone()),
             // No answer here is a file.
             (_, Shown::LengthOnly) | (AnswerBody::File(_), Shown::Whole) => None,
         };
-        let bytes = bytes.filter(|bytes: &bytes::Bytes| !bytes.is_empty());
+        let bytes = bytes.filter(|bytes| !bytes.is_empty());
         let mut response = head_of(&answer, WebBody::new(WebContent::Whole(bytes), answering));
         // RFC 9110 8.6: none with 304, whose length would be that of an answer that is not sent.
         if answer.status != 304 {

@@ -95,7 +95,7 @@ impl EventsFound {
         ServeAnswer {
             status: 200,
             headers: vec![("content-type", "application/json".to_owned())],
-            body: AnswerBody::Bytes(text.into_bytes()),
+            body: AnswerBody::Bytes(text.into()),
         }
         .header("cache-control", "no-store")
     }

@@ -5,13 +5,14 @@ use crate::{
     AccessNews, EventsFound, FoundEvent, NumberHole, OrderGiver, STREAMS_MAX, WebDesk, WebFiles,
     WebServer, WebSetup,
 };
+use bytes::Bytes;
 use skyhaul_history::HistoryQuery;
 use skyhaul_net::Clock;
 use skyhaul_serve::{ServeAnswer, TokenHash};
 use skyhaul_units::{Duration, Utc};
 use skyhaul_web::access::{WebOrder, WebOwner, WebRole};
 use skyhaul_web::{
-    EventsAsked, EventsFrom, MetricFamily, RowVisit, WebLack, WebList, WebQuestion, WebSource,
+    EventsAsked, EventsFrom, ExpositionForm, RowVisit, WebLack, WebList, WebQuestion, WebSource,
 };
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -43,8 +44,8 @@ impl WebSource for Numbered {
 
     fn rows(&self, _: WebList, _: &mut RowVisit<'_>) {}
 
-    fn metrics(&self) -> Vec<MetricFamily> {
-        Vec::new()
+    fn metrics(&self, _: ExpositionForm) -> Bytes {
+        Bytes::new()
     }
 
     fn lacks(&self) -> Vec<WebLack> {

@@ -124,6 +124,6 @@ pub fn json_text(text: String) -> ServeAnswer {
     ServeAnswer {
         status: 200,
         headers: vec![("content-type", "application/json".to_owned())],
-        body: skyhaul_serve::AnswerBody::Bytes(text.into_bytes()),
+        body: skyhaul_serve::AnswerBody::Bytes(text.into()),
     }
 }

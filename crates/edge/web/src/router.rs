@@ -2,9 +2,10 @@
 
 use crate::access::{WebOrder, WebRole};
 use crate::assets::PAGE_FILES;
-use crate::exposition::{ExpositionForm, exposition};
+use crate::exposition::ExpositionForm;
 use crate::listing::{json_text, page, row};
 use crate::source::{WebList, WebSource};
+use bytes::Bytes;
 use serde_json::json;
 use skyhaul_serve::{AnswerBody, ServeAnswer, ServeMethod, ServeRequest};
 
@@ -90,7 +91,7 @@ pub fn web_answer(request: &ServeRequest, source: &dyn WebSource) -> WebReply {
         ["livez"] => alive(source),
         ["readyz"] => ready(source),
         ["metrics"] => metrics(request, source),
-        ["openapi.yaml"] => text("application/yaml", OPENAPI.to_owned()),
+        ["openapi.yaml"] => text("application/yaml", OPENAPI),
         ["api", "v1", "stream"] => return WebReply::Stream(stream_head()),
         ["api", "v1", "status"] => live(json_text(source.summary().to_owned())),
         ["api", "v1", list] => {
@@ -124,11 +125,11 @@ fn live(answer: ServeAnswer) -> ServeAnswer {
     answer.header("cache-control", "no-store")
 }
 
-fn text(media: &str, text: String) -> ServeAnswer {
+fn text(media: &str, text: impl Into<Bytes>) -> ServeAnswer {
     ServeAnswer {
         status: 200,
         headers: vec![("content-type", media.to_owned())],
-        body: AnswerBody::Bytes(text.into_bytes()),
+        body: AnswerBody::Bytes(text.into()),
     }
 }
 
@@ -136,7 +137,7 @@ fn text(media: &str, text: String) -> ServeAnswer {
 /// the node would have saved.
 fn alive(source: &dyn WebSource) -> ServeAnswer {
     match source.is_alive() {
-        true => live(text("text/plain; charset=utf-8", "alive\n".to_owned())),
+        true => live(text("text/plain; charset=utf-8", "alive\n")),
         false => ServeAnswer::problem(503, "the node's main thread does not turn"),
     }
 }
@@ -158,7 +159,7 @@ fn metrics(request: &ServeRequest, source: &dyn WebSource) -> ServeAnswer {
         ),
         false => (ExpositionForm::Classic, "text/plain; version=0.0.4; charset=utf-8"),
     };
-    live(text(media, exposition(&source.metrics(), form))).header("vary", "accept")
+    live(text(media, source.metrics(form))).header("vary", "accept")
 }
 
 /// Whether a client likes OpenMetrics no less than the classic form.
@@ -193,7 +194,7 @@ fn file(path: &[&str], request: &ServeRequest) -> Option<ServeAnswer> {
         false => ServeAnswer {
             status: 200,
             headers: vec![("content-type", file.media.to_owned())],
-            body: AnswerBody::Bytes(file.bytes.to_vec()),
+            body: AnswerBody::Bytes(Bytes::from_static(file.bytes)),
         },
     };
     // Asked for again each time, so that page and node are of one release.

@@ -1,6 +1,7 @@
 //! What a node shows of itself: one look, which does not change.
 
-use crate::exposition::MetricFamily;
+use crate::exposition::ExpositionForm;
+use bytes::Bytes;
 use core::ops::ControlFlow;
 use serde_json::Value;
 use skyhaul_units::Utc;
@@ -19,8 +20,8 @@ pub trait WebSource {
     /// Passes the rows of a list to `visit`, in the order of the list, until it breaks off.
     fn rows(&self, list: WebList, visit: &mut RowVisit<'_>);
 
-    /// All metrics.
-    fn metrics(&self) -> Vec<MetricFamily>;
+    /// All metrics, as text.
+    fn metrics(&self, form: ExpositionForm) -> Bytes;
 
     /// What keeps the node from its work.
     fn lacks(&self) -> Vec<WebLack>;

@@ -2,9 +2,10 @@
 
 use crate::source::RowVisit;
 use crate::{
-    MetricFamily, ORDER_ROUTES, PAGE_FILES, ROUTES, WebLack, WebList, WebReply, WebSource,
-    check_method, web_answer,
+    ExpositionForm, MetricFamily, ORDER_ROUTES, PAGE_FILES, ROUTES, WebLack, WebList, WebReply,
+    WebSource, check_method, exposition, web_answer,
 };
+use bytes::Bytes;
 use serde_json::{Value, json};
 use skyhaul_serve::{ServeAnswer, ServeMethod, ServeRequest};
 use skyhaul_units::Utc;
@@ -37,8 +38,9 @@ impl WebSource for Few {
         }
     }
 
-    fn metrics(&self) -> Vec<MetricFamily> {
-        vec![MetricFamily::counter("events", "Events.").value(2.0)]
+    fn metrics(&self, form: ExpositionForm) -> Bytes {
+        let families = [MetricFamily::counter("events", "Events.").value(2.0)];
+        exposition(&families, form).into()
     }
 
     fn lacks(&self) -> Vec<WebLack> {
@@ -111,8 +113,8 @@ fn a_page_stays_within_its_bytes_however_many_rows_are_asked_for() {
                 }
             }
         }
-        fn metrics(&self) -> Vec<MetricFamily> {
-            Vec::new()
+        fn metrics(&self, _: ExpositionForm) -> Bytes {
+            Bytes::new()
         }
         fn lacks(&self) -> Vec<WebLack> {
             Vec::new()

@@ -177,7 +177,7 @@ fn set<T: Entity>(
         [] => {}
         ["$count"] => {
             let mut answer = ServeAnswer::empty(200).header("content-type", "text/plain");
-            answer.body = AnswerBody::Bytes(found.len().to_string().into_bytes());
+            answer.body = AnswerBody::Bytes(found.len().to_string().into());
             return Ok(answer);
         }
         _ => return Err(ServeAnswer::problem(404, "a set has $count")),
@@ -495,7 +495,7 @@ fn metadata() -> ServeAnswer {
         of(&QUALITY),
     );
     let mut answer = ServeAnswer::empty(200).header("content-type", "application/xml");
-    answer.body = AnswerBody::Bytes(text.into_bytes());
+    answer.body = AnswerBody::Bytes(text.into());
     answer
 }
 

@@ -60,7 +60,7 @@ pub fn answer(
             let filter = asker.visible(query.filter.as_ref().map_or(Ok(ALL), filter_of)?);
             let count = holdings.count(&filter, u64::MAX)?;
             let mut answer = ServeAnswer::empty(200).header("content-type", "text/plain");
-            answer.body = crate::answer::AnswerBody::Bytes(count.to_string().into_bytes());
+            answer.body = crate::answer::AnswerBody::Bytes(count.to_string().into());
             Ok(answer)
         }
         [entity, rest @ ..] => one(request, entity, rest, Found { asker, holdings }),
@@ -451,7 +451,7 @@ fn compare(
 /// The schema (OData CSDL), as far as clients read it.
 fn metadata() -> ServeAnswer {
     let mut answer = ServeAnswer::empty(200).header("content-type", "application/xml");
-    answer.body = crate::answer::AnswerBody::Bytes(METADATA.as_bytes().to_vec());
+    answer.body = crate::answer::AnswerBody::Bytes(METADATA.into());
     answer
 }
 

@@ -192,7 +192,7 @@ impl ObjectListing {
         }
         let page = walk.page;
         let mut answer = ServeAnswer::empty(200).header("content-type", "application/xml");
-        answer.body = AnswerBody::Bytes(self.document(bucket, &page));
+        answer.body = AnswerBody::Bytes(self.document(bucket, &page).into());
         Ok(answer)
     }
 

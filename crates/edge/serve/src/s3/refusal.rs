@@ -35,7 +35,7 @@ pub fn finished(answer: ServeAnswer, id: &str) -> ServeAnswer {
     let mut headers = answer.headers.clone();
     headers.retain(|(name, _)| !matches!(*name, "content-type" | "www-authenticate"));
     headers.push(("content-type", "application/xml".to_owned()));
-    ServeAnswer { status, headers, body: AnswerBody::Bytes(xml.finish()) }
+    ServeAnswer { status, headers, body: AnswerBody::Bytes(xml.finish().into()) }
 }
 
 /// Status and code, as clients of S3 know them, of a refusal that all interfaces share.

@@ -1,6 +1,7 @@
 //! The page of a node that does not exist, with so many stations, contacts and alarms that no test
 //! can have them for real: the page's own server, over rows that are computed.
 
+use bytes::Bytes;
 use core::ops::ControlFlow;
 use serde_json::{Value, json};
 use skyhaul_history::HistoryQuery;
@@ -8,7 +9,9 @@ use skyhaul_net::Clock;
 use skyhaul_serve::ServeAnswer;
 use skyhaul_units::{Duration, Utc};
 use skyhaul_web::access::{WebOrder, WebRole};
-use skyhaul_web::{EventsAsked, MetricFamily, RowVisit, WebLack, WebList, WebQuestion, WebSource};
+use skyhaul_web::{
+    EventsAsked, ExpositionForm, RowVisit, WebLack, WebList, WebQuestion, WebSource,
+};
 use skyhaul_web_io::{
     AccessNews, EventsFound, FoundEvent, OrderGiver, WebDesk, WebFiles, WebServer, WebSetup,
 };
@@ -215,8 +218,8 @@ impl WebSource for ManyLook {
         }
     }
 
-    fn metrics(&self) -> Vec<MetricFamily> {
-        Vec::new()
+    fn metrics(&self, _: ExpositionForm) -> Bytes {
+        Bytes::new()
     }
 
     fn lacks(&self) -> Vec<WebLack> {

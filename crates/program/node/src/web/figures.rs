@@ -36,14 +36,19 @@ pub(super) fn all(look: &NodeLook) -> Vec<MetricFamily> {
 /// The metrics of a node with this status, with rates of zero. A node makes those of its own
 /// looks; benchmarks and tests make a status of more stations than a machine has room for.
 pub fn metrics_of(status: NodeStatus) -> Vec<MetricFamily> {
-    all(&NodeLook {
+    all(&look_of(status))
+}
+
+/// A look at a node with this status, with rates of zero.
+pub(super) fn look_of(status: NodeStatus) -> NodeLook {
+    NodeLook {
         number: 1,
         taken: Utc::default(),
         status,
         gaps: Arc::default(),
         begun: Instant::ZERO,
         rates: NodeRates::default(),
-    })
+    }
 }
 
 /// The alarms that stand, by kind: a rule can ask for one.

@@ -3,8 +3,9 @@
 use super::{contacts, figures, rows, summary};
 use crate::looks::{HeartBeat, NodeLook};
 use crate::status::StoreState;
+use bytes::Bytes;
 use skyhaul_units::Utc;
-use skyhaul_web::{MetricFamily, RowVisit, WebLack, WebList, WebSource};
+use skyhaul_web::{ExpositionForm, RowVisit, WebLack, WebList, WebSource, exposition};
 use std::sync::{Arc, OnceLock};
 
 /// A look, and whether the node still turns.
@@ -13,11 +14,20 @@ pub(super) struct ShownLook {
     beat: Arc<HeartBeat>,
     /// Made when somebody asks for it first, for all who ask.
     summary: OnceLock<String>,
+    /// The metrics in each form; likewise.
+    classic: OnceLock<Bytes>,
+    open: OnceLock<Bytes>,
 }
 
 impl ShownLook {
     pub(super) fn new(look: Arc<NodeLook>, beat: Arc<HeartBeat>) -> Self {
-        Self { look, beat, summary: OnceLock::new() }
+        Self {
+            look,
+            beat,
+            summary: OnceLock::new(),
+            classic: OnceLock::new(),
+            open: OnceLock::new(),
+        }
     }
 }
 
@@ -53,8 +63,12 @@ impl WebSource for ShownLook {
         };
     }
 
-    fn metrics(&self) -> Vec<MetricFamily> {
-        figures::all(&self.look)
+    fn metrics(&self, form: ExpositionForm) -> Bytes {
+        let made = match form {
+            ExpositionForm::Classic => &self.classic,
+            ExpositionForm::OpenMetrics => &self.open,
+        };
+        made.get_or_init(|| exposition(&figures::all(&self.look), form).into()).clone()
     }
 
     fn lacks(&self) -> Vec<WebLack> {
@@ -79,5 +93,21 @@ impl WebSource for ShownLook {
 
     fn is_alive(&self) -> bool {
         self.beat.is_alive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_net::Clock;
+
+    #[test]
+    fn all_who_ask_for_the_metrics_of_a_look_get_the_same_bytes() {
+        let beat = Arc::new(HeartBeat::new(Clock::start()));
+        let shown = ShownLook::new(Arc::new(figures::look_of(Default::default())), beat);
+        for form in [ExpositionForm::Classic, ExpositionForm::OpenMetrics] {
+            let [first, second] = [0; 2].map(|_| shown.metrics(form).as_ptr());
+            assert_eq!(first, second, "{form:?}");
+        }
     }
 }
