@@ -1,5 +1,5 @@
 //! The tests of the program, in one binary. They start processes and wait for them: `scripts/test`
-//! runs eight at a time. Tests that measure in real time have a binary of their own, `measured`.
+//! runs twelve at a time. Tests that measure in real time have a binary of their own, `measured`.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails or skips says so")]
 
@@ -17,6 +17,7 @@ mod bad_input;
 mod blocks;
 mod book;
 mod commands;
+mod compare_busy;
 mod copies;
 mod cp;
 mod customers;

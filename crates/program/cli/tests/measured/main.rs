@@ -1,6 +1,6 @@
 //! Tests that measure lines and hosts in real time and judge the figures. They have a binary of
-//! their own, and `scripts/test` runs four at a time: beside eight process tests, they would
-//! measure the load of the machine. One of them (`why --tcp`) looks for the TCP connections of its
+//! their own, and `scripts/test` runs six at a time: beside all process tests, they would measure
+//! the load of the machine. One of them (`why --tcp`) looks for the TCP connections of its
 //! own process; no other test in this binary has any.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails or skips says so")]
@@ -8,6 +8,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod causes;
 mod compare;
 mod emulator;
 mod page_many;

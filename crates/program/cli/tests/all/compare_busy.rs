@@ -1,16 +1,8 @@
-//! A comparison on a busy machine. It has a binary of its own, because its load would disturb every
-//! test beside it. Needs root, network namespaces and TUN devices.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "what tests share; what is skipped is said"
-)]
+//! A comparison on a busy machine. Needs root, network namespaces and TUN devices.
 
-mod support;
-
+use crate::support::process::{run, text};
 use std::path::Path;
 use std::process::{Child, Command};
-use support::process::{run, text};
 
 const MINE: &str =
     "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\nduration = \"1 s\"
@@ -24,10 +16,10 @@ struct Beside(Vec<Child>);
 impl Beside {
     fn start() -> Self {
         let count = std::thread::available_parallelism().unwrap().get() + 1;
-        // With the lowest priority, so that they take little from the other tests.
+        // They run only where nothing else does, so that they take nothing from the other tests.
         let busy = || {
-            Command::new("nice")
-                .args(["-n", "19", "sh", "-c", "while :; do :; done"])
+            Command::new("chrt")
+                .args(["--idle", "0", "sh", "-c", "while :; do :; done"])
                 .spawn()
                 .unwrap()
         };
