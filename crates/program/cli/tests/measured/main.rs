@@ -1,5 +1,5 @@
 //! Tests that measure lines and hosts in real time and judge the figures. They have a binary of
-//! their own, and `scripts/test` runs six at a time: beside all process tests, they would measure
+//! their own, and `scripts/test` runs eight at a time: beside all process tests, they would measure
 //! the load of the machine. One of them (`why --tcp`) looks for the TCP connections of its
 //! own process; no other test in this binary has any.
 
