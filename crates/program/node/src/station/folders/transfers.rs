@@ -6,7 +6,7 @@ use skyhaul_channels_io::ChannelService;
 use skyhaul_config::FolderEntry;
 use skyhaul_files::drop_folder::HandedFile;
 use skyhaul_files::wire::TransferHello;
-use skyhaul_files::{RefusalReason, RelPath};
+use skyhaul_files::{Hash, RefusalReason, RelPath};
 use skyhaul_files_io::{
     Cancel, Counters, EntryOutcome, Event, FileSource, FileSourceError, TransferEnd,
     TransferReports, TransferTask,
@@ -128,20 +128,8 @@ impl TransferOutlet {
         loop {
             match told.recv_timeout(LOOK.to_std()) {
                 Ok(Event { path, fate, .. }) => {
-                    let outcome = match fate {
-                        EntryOutcome::Copied(copied) if hash(&path) != Some(copied) => {
-                            FileOutcome::Changed
-                        }
-                        EntryOutcome::Copied(_)
-                        | EntryOutcome::Unchanged
-                        | EntryOutcome::Rights => FileOutcome::There,
-                        EntryOutcome::Failed(refusal) | EntryOutcome::Refused(refusal) => {
-                            judged(refusal.reason, refusal.to_string())
-                        }
-                        EntryOutcome::Made | EntryOutcome::Wanted | EntryOutcome::Removed => {
-                            continue;
-                        }
-                    };
+                    let known = hash(&path);
+                    let Some(outcome) = outcome(fate, known) else { continue };
                     outcomes.insert(path, outcome);
                 }
                 Err(RecvTimeoutError::Timeout) if self.shared.shutdown.is_requested() => {
@@ -154,13 +142,42 @@ impl TransferOutlet {
     }
 }
 
-/// What a refusal means for the file.
-fn judged(reason: RefusalReason, sentence: String) -> FileOutcome {
-    match reason {
-        RefusalReason::Name | RefusalReason::InTheWay | RefusalReason::Special => {
-            FileOutcome::Unsendable(sentence)
+/// What became of a file that was handed over with this hash; nothing where it says nothing of it.
+fn outcome(fate: EntryOutcome, hash: Option<Hash>) -> Option<FileOutcome> {
+    Some(match fate {
+        EntryOutcome::Copied(copied) if hash != Some(copied) => FileOutcome::Changed,
+        EntryOutcome::Copied(_) | EntryOutcome::Unchanged | EntryOutcome::Rights => {
+            FileOutcome::There
         }
-        RefusalReason::Changed | RefusalReason::Vanished => FileOutcome::Changed,
-        _ => FileOutcome::Refused(sentence),
+        // It left the folder while it waited for its destination.
+        EntryOutcome::Failed(refusal) if refusal.reason == RefusalReason::Absent => {
+            FileOutcome::Changed
+        }
+        EntryOutcome::Failed(refusal) | EntryOutcome::Refused(refusal) => {
+            let sentence = refusal.to_string();
+            match refusal.reason {
+                RefusalReason::Name | RefusalReason::InTheWay | RefusalReason::Special => {
+                    FileOutcome::Unsendable(sentence)
+                }
+                RefusalReason::Changed | RefusalReason::Vanished => FileOutcome::Changed,
+                _ => FileOutcome::Refused(sentence),
+            }
+        }
+        EntryOutcome::Made | EntryOutcome::Wanted | EntryOutcome::Removed => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_files::TransferRefusal;
+
+    #[test]
+    fn a_file_that_left_while_it_waited_is_no_failure_but_an_absent_folder_of_the_far_end_is() {
+        let absent = TransferRefusal::new(RefusalReason::Absent, "a cannot be read; check it");
+        let here = outcome(EntryOutcome::Failed(absent.clone()), None);
+        assert_eq!(here, Some(FileOutcome::Changed));
+        let there = outcome(EntryOutcome::Refused(absent.clone()), None);
+        assert_eq!(there, Some(FileOutcome::Refused(absent.to_string())));
     }
 }
