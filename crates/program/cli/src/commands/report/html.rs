@@ -69,41 +69,30 @@ fn tiles(whole: &LatencyFigures) -> String {
     html
 }
 
-/// A bar for each mission: the means of the elements, one behind the other.
+/// The elements of a mission, one behind the other, in a bar; a second bar leaves the wait on board
+/// out where nothing else would be seen beside it.
 fn stacks(missions: &[LatencyMission]) -> String {
-    let shown = |mission: &LatencyMission| -> f64 {
-        mission.elements.iter().map(|element| element.mean_s.max(0.0)).sum()
-    };
     let mut html = "<section>\n<h2>Where the time goes</h2>\n<p class=\"quiet\">Mean of each \
-                    element; the bars have one scale.</p>\n"
+                    element; bars of a kind have one scale.</p>\n"
         .to_owned();
-    let longest = missions.iter().map(shown).fold(0.0, f64::max);
+    let of_all: fn(LatencyElement) -> bool = |_| true;
+    let on_ground: fn(LatencyElement) -> bool = |element| element != LatencyElement::Downlink;
+    let longest = |of| missions.iter().map(|one| mean(one, of)).fold(0.0, f64::max);
     for mission in missions {
-        let whole = shown(mission);
         let name = escape(&mission.mission);
-        let _ = writeln!(
-            html,
-            "<figure><figcaption>{name}: {} in the mean</figcaption>\n<svg viewBox=\"0 0 {WIDTH} \
-             {HEIGHT}\" role=\"img\"><title>Elements of {name}</title>",
-            span(whole)
-        );
-        let mut left = 0.0;
-        for element in &mission.elements {
-            let Some(of) = element.element.filter(|_| whole > 0.0) else { continue };
-            let part = element.mean_s.max(0.0) / whole;
-            let width = element.mean_s.max(0.0) / longest * WIDTH;
+        let (whole, ground) = (mean(mission, of_all), mean(mission, on_ground));
+        let _ =
+            writeln!(html, "<figure><figcaption>{name}: {} in the mean</figcaption>", span(whole));
+        bar(&mut html, mission, longest(of_all), of_all);
+        if ground > 0.0 && ground < whole * HIDDEN {
             let _ = writeln!(
                 html,
-                "<rect x=\"{left:.2}\" y=\"0\" width=\"{width:.2}\" height=\"{HEIGHT}\" \
-                 style=\"fill: {}\"><title>{}: {}, {:.1} %</title></rect>",
-                colour(of),
-                of.title(),
-                span(element.mean_s),
-                part * 100.0
+                "<figcaption>{name}, from the last bit at the station: {}</figcaption>",
+                span(ground)
             );
-            left += width;
+            bar(&mut html, mission, longest(on_ground), on_ground);
         }
-        html.push_str("</svg>\n<ul class=\"legend\">\n");
+        html.push_str("<ul class=\"legend\">\n");
         for element in &mission.elements {
             let Some(of) = element.element else { continue };
             let _ = writeln!(
@@ -119,6 +108,40 @@ fn stacks(missions: &[LatencyMission]) -> String {
     }
     html.push_str("</section>\n");
     html
+}
+
+/// The mean time of a product of this mission in these elements. Clocks that differ make single
+/// elements negative.
+fn mean(mission: &LatencyMission, of: fn(LatencyElement) -> bool) -> f64 {
+    let known = mission.elements.iter().filter(|one| one.element.is_none_or(of));
+    known.map(|element| element.mean_s.max(0.0)).sum()
+}
+
+/// A bar of these elements, where the longest one is as wide as the picture.
+fn bar(html: &mut String, mission: &LatencyMission, longest: f64, of: fn(LatencyElement) -> bool) {
+    let name = escape(&mission.mission);
+    let whole = mean(mission, of);
+    let _ = writeln!(
+        html,
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\"><title>Elements of {name}</title>"
+    );
+    let mut left = 0.0;
+    for shown in &mission.elements {
+        let Some(element) = shown.element.filter(|one| whole > 0.0 && of(*one)) else { continue };
+        let took = shown.mean_s.max(0.0);
+        let width = took / longest * WIDTH;
+        let _ = writeln!(
+            html,
+            "<rect x=\"{left:.2}\" y=\"0\" width=\"{width:.2}\" height=\"{HEIGHT}\" \
+             style=\"fill: {}\"><title>{}: {}, {:.1} %</title></rect>",
+            colour(element),
+            element.title(),
+            span(shown.mean_s),
+            took / whole * 100.0
+        );
+        left += width;
+    }
+    html.push_str("</svg>\n");
 }
 
 /// Elements beside each other have different colours.
@@ -266,5 +289,41 @@ fn word(name: &str) -> &'static str {
 /// Of a bar.
 const WIDTH: f64 = 1_000.0;
 const HEIGHT: f64 = 34.0;
+/// A share of a bar below which nobody sees what it is made of.
+const HIDDEN: f64 = 0.1;
 const STYLE: &str = "figure { margin-bottom: 8px; }\n#late li { margin-bottom: 3px; }\n\
                      #cells { font-size: 12px; }\n#cells td, #cells th { padding-right: 6px; }\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_catalogue::{ElementFigures, LatencyFigures};
+
+    fn mission(elements: [(LatencyElement, f64); 2]) -> LatencyMission {
+        let of = |(element, mean_s)| ElementFigures {
+            element: Some(element),
+            count: 1,
+            mean_s,
+            p50_s: mean_s,
+            p95_s: mean_s,
+            p99_s: mean_s,
+            worst_s: mean_s,
+        };
+        LatencyMission {
+            mission: "m".to_owned(),
+            figures: LatencyFigures::default(),
+            elements: elements.map(of).to_vec(),
+            acceptance: None,
+        }
+    }
+
+    #[test]
+    fn a_long_wait_on_board_hides_no_element_behind_it() {
+        let [downlink, line] = [LatencyElement::Downlink, LatencyElement::Line];
+        let hidden = stacks(&[mission([(downlink, 7_200.0), (line, 4.0)])]);
+        assert!(hidden.contains("m, from the last bit at the station: 4.00 s"), "{hidden}");
+        assert!(hidden.contains("width=\"1000.00\" height=\"34\" style=\"fill: var(--s4)"));
+        let seen = stacks(&[mission([(downlink, 6.0), (line, 4.0)])]);
+        assert!(!seen.contains("from the last bit"), "{seen}");
+    }
+}

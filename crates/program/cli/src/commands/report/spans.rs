@@ -2,9 +2,10 @@
 
 /// A span in the two largest units that it has.
 pub fn span(seconds: f64) -> String {
-    if seconds < 0.0 {
+    if seconds <= -0.005 {
         return format!("-{}", span(-seconds));
     }
+    let seconds = seconds.max(0.0);
     if seconds < 9.995 {
         return format!("{seconds:.2} s");
     }
@@ -54,6 +55,7 @@ mod tests {
             (11_520.0, "3 h 12 min"),
             (183_600.0, "2 d 3 h"),
             (-2.0, "-2.00 s"),
+            (-0.004, "0.00 s"),
         ] {
             assert_eq!(span(seconds), wanted);
         }
