@@ -12,6 +12,7 @@ use rustix::event::epoll::EventFlags;
 use skyhaul_blocks::message::INLINE_MAX;
 use skyhaul_blocks::{AllowRule, HintRequest, NodeMessage, ProgramId, ProgramLimits, Programs};
 use skyhaul_channels_io::ChannelPhase;
+use skyhaul_net::option::{SocketCaller, caller};
 use skyhaul_net::{Clock, Waker};
 use skyhaul_transport::cost;
 use skyhaul_units::{Duration, Instant};
@@ -261,8 +262,7 @@ impl Server {
                 }
                 Entering::Again => return (self.setup.entrance)(EntranceNotice::Open),
             };
-            let Ok(caller) = rustix::net::sockopt::socket_peercred(&socket) else { continue };
-            let (uid, pid) = (caller.uid.as_raw(), caller.pid.as_raw_nonzero().get());
+            let Ok(SocketCaller { uid, pid }) = caller(&socket) else { continue };
             self.admit(now, socket, ProgramOwner { uid, pid });
         }
     }

@@ -12,6 +12,7 @@ use crate::journal::EventPage;
 use crate::upgrade::UpgradeOrder;
 use skyhaul_events::AlarmStatus;
 use skyhaul_history::{HistoryList, HistoryPage, HistoryQuery};
+use skyhaul_net::option::{SocketCaller, caller};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -138,8 +139,7 @@ fn answer(
     reply: &impl Fn(u32, StatusRequest) -> StatusReply,
 ) {
     let _ = stream.set_write_timeout(Some(PATIENCE));
-    let Ok(caller) = rustix::net::sockopt::socket_peercred(&stream) else { return };
-    let uid = caller.uid.as_raw();
+    let Ok(SocketCaller { uid, .. }) = caller(&stream) else { return };
     let access = access.lock().unwrap_or_else(PoisonError::into_inner).clone();
     // Who may not ask at all is not waited for.
     let known = access.check(uid, &StatusRequest::Status);

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 /// Numbers that no user of the host has.
 const OPERATOR: u32 = 4_000_001;
@@ -61,4 +61,21 @@ fn users_of_the_host_ask_and_order_as_the_file_says() {
         || (!by(READER, &["status"]).unwrap().status.success()).then_some(()),
         || "the reader is still answered".to_owned(),
     );
+}
+
+#[test]
+fn a_node_in_a_pid_namespace_of_its_own_answers_processes_outside_it() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root makes PID namespaces");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    config(at, "status_socket = \"n.sock\"\n", "");
+    let mut apart = Command::new("unshare");
+    apart.args(["--pid", "--fork", "--kill-child", env!("CARGO_BIN_EXE_skyhaul"), "run", "n.toml"]);
+    let _node = Running::of(apart.current_dir(at).stdout(Stdio::null()).stderr(Stdio::null()));
+    until(|| at.join("n.sock").exists().then_some(()), || "no node runs".to_owned());
+    let asked = run(&["status", "--config", "n.toml"], at);
+    assert!(asked.status.success(), "{}", text(&asked.stderr));
 }
