@@ -17,7 +17,7 @@
 #                 slow readers cost the others
 #                 (needs openssl and curl; with sshd and rclone there are four kinds of customers)
 # make bench-page    what 50 scrapes a second and 20 open pages cost two nodes that send as fast as
-#                 they can
+#                 they can; where root has perf, also how long the store's thread waits for locks
 # make compare    published experiments again, on emulated links, beside the tools that are here, in 40 minutes (needs root);
 #                 writes docs/explanation/published.md and its pictures
 # make compare-apps    files over an emulated line, beside scp, rsync, rclone, aria2c and lftp (needs root)

@@ -78,19 +78,20 @@ fn stacks(missions: &[LatencyMission]) -> String {
     let of_all: fn(LatencyElement) -> bool = |_| true;
     let on_ground: fn(LatencyElement) -> bool = |element| element != LatencyElement::Downlink;
     let longest = |of| missions.iter().map(|one| mean(one, of)).fold(0.0, f64::max);
+    let (longest_whole, longest_ground) = (longest(of_all), longest(on_ground));
     for mission in missions {
         let name = escape(&mission.mission);
         let (whole, ground) = (mean(mission, of_all), mean(mission, on_ground));
         let _ =
             writeln!(html, "<figure><figcaption>{name}: {} in the mean</figcaption>", span(whole));
-        bar(&mut html, mission, longest(of_all), of_all);
+        bar(&mut html, mission, longest_whole, of_all);
         if ground > 0.0 && ground < whole * HIDDEN {
             let _ = writeln!(
                 html,
                 "<figcaption>{name}, from the last bit at the station: {}</figcaption>",
                 span(ground)
             );
-            bar(&mut html, mission, longest(on_ground), on_ground);
+            bar(&mut html, mission, longest_ground, on_ground);
         }
         html.push_str("<ul class=\"legend\">\n");
         for element in &mission.elements {

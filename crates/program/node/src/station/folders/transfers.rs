@@ -128,8 +128,7 @@ impl TransferOutlet {
         loop {
             match told.recv_timeout(LOOK.to_std()) {
                 Ok(Event { path, fate, .. }) => {
-                    let known = hash(&path);
-                    let Some(outcome) = outcome(fate, known) else { continue };
+                    let Some(outcome) = outcome(fate, hash(&path)) else { continue };
                     outcomes.insert(path, outcome);
                 }
                 Err(RecvTimeoutError::Timeout) if self.shared.shutdown.is_requested() => {
