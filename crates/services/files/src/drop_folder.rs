@@ -12,8 +12,9 @@
 //! is known by name, size, modification time and inode. A file that differs in one of these is read
 //! again: one with the same hash under its old name (it was touched, or copied over itself), or
 //! with the inode of a file that is gone (it was renamed), is not handed over again. Other contents
-//! are, under whatever name. A file that leaves the folder is not forgotten: a file system that is
-//! not mounted looks like an empty folder.
+//! are, under whatever name. A renamed file is known also where a new file has its old name, as a
+//! program that rotates its files leaves them. A file that leaves the folder is not forgotten: a
+//! file system that is not mounted looks like an empty folder.
 
 mod ledger_line;
 #[cfg(test)]
@@ -77,6 +78,9 @@ pub struct DropFolder {
     done: BTreeMap<RelPath, Remembered>,
     /// The names of those, by inode.
     by_inode: BTreeMap<u64, RelPath>,
+    /// What was handed over under a name that another file has by now, by inode: it may have been
+    /// renamed, and not yet been looked at under its new name.
+    displaced: BTreeMap<u64, Remembered>,
     /// What is being handed over.
     taken: BTreeMap<RelPath, HandedFile>,
     /// Files that are to be looked at: at most [`Self::WAITING_MAX`].
@@ -88,6 +92,8 @@ pub struct DropFolder {
     /// The number of the present listing, and when it began.
     scan: u64,
     scanned_at: Instant,
+    /// Files that the last listing had.
+    listed: u64,
     /// Files that the last listing had no room for.
     crowded: u64,
 }
@@ -95,7 +101,7 @@ pub struct DropFolder {
 #[derive(Debug)]
 struct Remembered {
     handed: HandedFile,
-    /// The last listing that had it.
+    /// The last listing that had it under its name.
     scan: u64,
 }
 
@@ -128,12 +134,14 @@ impl DropFolder {
             leaving,
             done: BTreeMap::new(),
             by_inode: BTreeMap::new(),
+            displaced: BTreeMap::new(),
             taken: BTreeMap::new(),
             waiting: BTreeMap::new(),
             staying: BTreeSet::new(),
             leave_after: Instant::ZERO,
             scan: 0,
             scanned_at: Instant::ZERO,
+            listed: 0,
             crowded: 0,
         }
     }
@@ -146,30 +154,38 @@ impl DropFolder {
                 self.taken.insert(handed.file.name.clone(), handed);
             }
             LedgerLine::Done(handed) => {
-                let name = handed.file.name.clone();
-                self.forget(&name);
-                self.by_inode.insert(handed.file.inode, name.clone());
+                let (name, inode) = (handed.file.name.clone(), handed.file.inode);
+                if let Some(old) = self.forget(&name) {
+                    self.displaced.insert(old.handed.file.inode, Remembered { scan: 0, ..old });
+                }
+                self.displaced.remove(&inode);
+                self.by_inode.insert(inode, name.clone());
                 self.done.insert(name, Remembered { handed, scan: self.scan });
             }
-            LedgerLine::Forgotten(name) => self.forget(&name),
+            LedgerLine::Forgotten(name) => drop(self.forget(&name)),
         }
     }
 
-    fn forget(&mut self, name: &RelPath) {
+    /// Forgets what is known of a name. Returns what was handed over under it, unless that is known
+    /// under another name by now.
+    fn forget(&mut self, name: &RelPath) -> Option<Remembered> {
         self.taken.remove(name);
         self.waiting.remove(name);
         self.staying.remove(name);
-        if let Some(gone) = self.done.remove(name) {
-            let inode = gone.handed.file.inode;
-            if self.by_inode.get(&inode) == Some(name) {
-                self.by_inode.remove(&inode);
-            }
+        let gone = self.done.remove(name)?;
+        let inode = gone.handed.file.inode;
+        if self.by_inode.get(&inode) != Some(name) {
+            return None;
         }
+        self.by_inode.remove(&inode);
+        Some(gone)
     }
 
     /// All that is remembered, in as few lines as say it.
     pub fn lines(&self) -> impl Iterator<Item = LedgerLine> + '_ {
-        let done = self.done.values().map(|known| LedgerLine::Done(known.handed.clone()));
+        // Displaced ones first: the line of the file that has the name displaces them again.
+        let done = self.displaced.values().chain(self.done.values());
+        let done = done.map(|known| LedgerLine::Done(known.handed.clone()));
         done.chain(self.taken.values().cloned().map(LedgerLine::Taken))
     }
 
@@ -182,17 +198,20 @@ impl DropFolder {
     pub fn begin_scan(&mut self, now: Instant) {
         self.scan += 1;
         self.scanned_at = now;
-        self.crowded = 0;
+        (self.listed, self.crowded) = (0, 0);
         self.staying.clear();
     }
 
     /// The listing has this file.
     pub fn see(&mut self, file: DroppedFile, arrival: Arrival) {
         let (now, scan) = (self.scanned_at, self.scan);
+        self.listed += 1;
         if self.taken.contains_key(&file.name) {
             return;
         }
-        if let Some(known) = self.done.get_mut(&file.name) {
+        if let Some(known) = self.done.get_mut(&file.name)
+            && known.handed.file.inode == file.inode
+        {
             known.scan = scan;
             if known.handed.file.is_same_version(&file) {
                 if self.leaving == Leaving::Leaves {
@@ -229,6 +248,11 @@ impl DropFolder {
     pub fn end_scan(&mut self) {
         let scan = self.scan;
         self.waiting.retain(|_, waiting| waiting.scan == scan);
+        // An empty listing may be that of a file system that is not mounted.
+        if self.listed > 0 && !self.displaced.is_empty() {
+            let here: BTreeSet<_> = self.waiting.values().map(|one| one.file.inode).collect();
+            self.displaced.retain(|inode, _| here.contains(inode));
+        }
     }
 
     /// The next errand, after a complete listing; none where nothing is due.
@@ -246,10 +270,7 @@ impl DropFolder {
                 && old.handed.file.size == due.file.size
         }) {
             let handed = HandedFile { file: due.file.clone(), hash: old.handed.hash };
-            return Some(DropErrand::Note(vec![
-                LedgerLine::Forgotten(old.handed.file.name.clone()),
-                LedgerLine::Done(handed),
-            ]));
+            return Some(DropErrand::Note(self.renamed(&old.handed.file.name, handed)));
         }
         if self.done.len() + self.taken.len() >= Self::REMEMBERED_MAX {
             let absent = self.done.iter().filter(|(_, known)| known.scan != self.scan);
@@ -270,15 +291,28 @@ impl DropFolder {
         is_whole && !is_ambiguous && now >= waiting.not_before
     }
 
-    /// What was handed over and had this inode under a name that the folder does not have any more.
+    /// What was handed over and had this inode under a name that it does not have any more.
     fn renamed_from(&self, file: &DroppedFile) -> Option<&Remembered> {
         self.other_name(file).filter(|known| known.scan != self.scan)
     }
 
     /// What was handed over and had this inode under another name.
     fn other_name(&self, file: &DroppedFile) -> Option<&Remembered> {
-        let name = self.by_inode.get(&file.inode).filter(|name| **name != file.name)?;
-        self.done.get(name)
+        let known = match self.by_inode.get(&file.inode) {
+            Some(name) => self.done.get(name),
+            None => self.displaced.get(&file.inode),
+        };
+        known.filter(|known| known.handed.file.name != file.name)
+    }
+
+    /// What is to be noted of a file that was called `old`.
+    fn renamed(&self, old: &RelPath, handed: HandedFile) -> Vec<LedgerLine> {
+        // Where another file has that name, what is known of it stays.
+        let is_free = !self.waiting.contains_key(old) && !self.taken.contains_key(old);
+        let is_known =
+            self.done.get(old).is_some_and(|known| known.handed.file.inode == handed.file.inode);
+        let forgotten = (is_free && is_known).then(|| LedgerLine::Forgotten(old.clone()));
+        forgotten.into_iter().chain([LedgerLine::Done(handed)]).collect()
     }
 
     /// A file was read whole and has this hash; afterwards it looked like `after`.
@@ -298,10 +332,7 @@ impl DropFolder {
             return ReadOutcome::Known(vec![LedgerLine::Done(handed)]);
         }
         match self.renamed_from(file).filter(same) {
-            Some(old) => ReadOutcome::Known(vec![
-                LedgerLine::Forgotten(old.handed.file.name.clone()),
-                LedgerLine::Done(handed),
-            ]),
+            Some(old) => ReadOutcome::Known(self.renamed(&old.handed.file.name, handed)),
             None => ReadOutcome::New(handed),
         }
     }

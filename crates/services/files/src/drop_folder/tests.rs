@@ -106,6 +106,76 @@ fn a_renamed_or_touched_file_is_not_handed_over_again_and_other_contents_are() {
 }
 
 #[test]
+fn files_that_are_rotated_are_handed_over_once() {
+    // `new` has its first contents, and `old` those that `new` had: in either order of the names,
+    // renamed alone or touched too.
+    for (new, old) in [("data", "data.1"), ("now", "before")] {
+        for touched_ns in [7, 9] {
+            let mut folder = DropFolder::new(Duration::ZERO, Leaving::Stays);
+            let first = file(new, 1, 1);
+            list(&mut folder, 0, core::slice::from_ref(&first), Arrival::Unknown);
+            hand_over(&mut folder, &first, 10);
+            let renamed = DroppedFile { modified_ns: touched_ns, ..file(old, 1, 1) };
+            let second = file(new, 1, 2);
+            list(&mut folder, 1, &[renamed, second.clone()], Arrival::Unknown);
+            let mut handed = Vec::new();
+            while let Some(errand) = folder.next(at(1)) {
+                let lines = match errand {
+                    DropErrand::Note(lines) => lines,
+                    DropErrand::Leave(file) => panic!("{file:?} is to stay"),
+                    DropErrand::Read(file) => {
+                        let content = if file.inode == 1 { 10 } else { 11 };
+                        match folder.was_read(&file, hash(content), Some(&file)) {
+                            ReadOutcome::Changed => panic!("{file:?} did not change"),
+                            ReadOutcome::Known(lines) => lines,
+                            ReadOutcome::New(new) => {
+                                handed.push(new.file.clone());
+                                vec![LedgerLine::Done(new)]
+                            }
+                        }
+                    }
+                };
+                lines.into_iter().for_each(|line| folder.note(line));
+            }
+            assert_eq!(handed, [second], "{new} became {old}");
+            assert_eq!((folder.remembered(), folder.displaced.len()), (2, 0));
+        }
+    }
+}
+
+#[test]
+fn two_files_that_change_names_are_known_and_the_ledger_says_so_when_it_is_written_anew() {
+    let mut folder = DropFolder::new(Duration::ZERO, Leaving::Stays);
+    let before = [file("a", 1, 1), file("b", 1, 2)];
+    list(&mut folder, 0, &before, Arrival::Unknown);
+    hand_over(&mut folder, &before[0], 10);
+    hand_over(&mut folder, &before[1], 11);
+    let after = [file("a", 1, 2), file("b", 1, 1)];
+    list(&mut folder, 1, &after, Arrival::Unknown);
+    let mut notes = 0;
+    while let Some(errand) = folder.next(at(1)) {
+        let DropErrand::Note(lines) = errand else { panic!("{errand:?} of a file that is known") };
+        lines.into_iter().for_each(|line| folder.note(line));
+        notes += 1;
+        // Killed between the two.
+        let mut again = DropFolder::new(Duration::ZERO, Leaving::Stays);
+        folder.lines().for_each(|line| again.note(line));
+        list(&mut again, 2, &after, Arrival::Unknown);
+        folder = again;
+    }
+    assert_eq!((notes, folder.remembered()), (2, 2));
+    // What is displaced is forgotten with the first listing that lacks it.
+    let third = file("a", 1, 3);
+    list(&mut folder, 3, &[third.clone(), after[1].clone()], Arrival::Unknown);
+    hand_over(&mut folder, &third, 12);
+    assert_eq!(folder.displaced.len(), 1);
+    list(&mut folder, 4, &[], Arrival::Unknown);
+    assert_eq!(folder.displaced.len(), 1, "a file system may not be mounted");
+    list(&mut folder, 5, &[third, after[1].clone()], Arrival::Unknown);
+    assert_eq!(folder.displaced.len(), 0);
+}
+
+#[test]
 fn a_folder_that_looks_empty_is_not_forgotten() {
     let mut folder = DropFolder::new(Duration::ZERO, Leaving::Stays);
     let first = file("a", 1, 1);
