@@ -6,10 +6,10 @@ use skyhaul_units::Duration;
 section! {
     /// Keeps the figures that the page draws, and `skyhaul history` prints, in the folder `history`
     /// of the state folder: of each minute for 48 h, of each hour for `keep`. With 400 d it takes
-    /// 62 MiB from the start, and never more. A node with a `[web]` keeps its history without this
-    /// table too.
+    /// 62 MB from the start, and never more than 64 MB. A node with a `[web]` keeps its history
+    /// without this table too.
     "[history]" HistoryEntry checked by HistoryEntry::check {
-        /// How long hours are kept, from 2 d to 4000 d. A day takes 124 kB.
+        /// How long hours are kept, from 2 d to 4000 d. A day takes 119 kB.
         keep: Duration => "400 d",
     }
 }
