@@ -257,8 +257,9 @@ fn what_finds_no_room_is_counted_and_gets_the_place_of_what_is_gone() {
     book.add(at(30 * 3_600 + 120), &samples(1_000, 2));
     let found = files.ask(&book, &query("path/1000/rtt_s", 86_400, 3_600), at(31 * 3_600));
     assert_eq!(found.rows.len(), 1, "nothing of the series before: {found:?}");
-    let gone = book.plan(&query("path/80/rtt_s", 3_600, 60), at(0)).unwrap_err();
-    assert_eq!(gone, HistoryRefusal::Unknown("path/80/rtt_s".to_owned()));
+    let first_gone = format!("path/{}/rtt_s", LEVELS_MAX / 2);
+    let gone = book.plan(&query(&first_gone, 3_600, 60), at(0)).unwrap_err();
+    assert_eq!(gone, HistoryRefusal::Unknown(first_gone));
 }
 
 #[test]
