@@ -51,6 +51,7 @@ pub use inputs::{InputFrames, InputStatus};
 pub use keys::{KeyReport, NextKeyStatus, PeerKeyStatus, RevokedKeyStatus, RotationStage};
 pub(crate) use knowledge::seconds;
 pub use knowledge::{FeedStatus, HintOrigin, HintSays, HintStatus, PathOutlook, PlanStatus};
+pub(crate) use measured::smallest_rtt_s;
 pub(crate) use model::segment;
 pub use model::{
     BacklogStatus, CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured,

@@ -4,8 +4,8 @@
 import { loadSession, maySee } from './session.js';
 import { h, time } from './show.js';
 
-/** The newest look. */
-export const live = { look: null, came: 0, isStale: false, rates: [] };
+/** The newest look, and the stream of which it came. */
+export const live = { look: null, came: 0, isStale: false, rates: [], stream: null };
 
 /** Without a look for so long the page is stale. */
 const STALE = 4000;
@@ -25,7 +25,17 @@ const AGAIN = 3000;
 export function follow(changed) {
   connect(changed);
   loadRates();
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) {
+      disconnect();
+    } else {
+      connect(changed);
+      live.rates = [];
+      loadRates();
+    }
+  });
   setInterval(() => {
+    if (document.hidden) return;
     const isStale = Date.now() - live.came > STALE;
     if (isStale !== live.isStale) {
       live.isStale = isStale;
@@ -38,15 +48,28 @@ export function follow(changed) {
   }, 500);
 }
 
+/**
+ * Opens the stream of looks. A browser opens six connections to a node at the most, for all its
+ * tabs: one that nobody sees holds none of them.
+ */
 function connect(changed) {
+  if (document.hidden || live.stream) return;
   const stream = new EventSource('api/v1/stream');
+  live.stream = stream;
   stream.addEventListener('look', (event) => {
     take(JSON.parse(event.data));
     changed();
   });
   stream.addEventListener('error', () => {
-    if (stream.readyState === EventSource.CLOSED) setTimeout(() => again(changed), AGAIN);
+    if (stream.readyState !== EventSource.CLOSED || live.stream !== stream) return;
+    live.stream = null;
+    setTimeout(() => again(changed), AGAIN);
   });
+}
+
+function disconnect() {
+  live.stream?.close();
+  live.stream = null;
 }
 
 /** Refused: who looks may have to log in again. */

@@ -218,6 +218,28 @@ fn a_browser_shows_each_screen_says_when_it_is_stale_and_asks_no_other_host() {
 }
 
 #[test]
+fn a_browser_may_have_more_tabs_of_a_node_than_it_opens_connections() {
+    let (site, address) = shown();
+    let Some(mut browser) = Browser::start(site.folder()) else { return };
+    let mut tabs = Vec::new();
+    // Chromium opens six connections to a host.
+    for _ in 0..8 {
+        tabs.push(browser.tab());
+        browser.open(&address);
+        browser.until(&says(&["What waits", "All is well"]));
+    }
+    let web = || node::status("centre.toml", site.folder()).unwrap()["web"].clone();
+    until(|| (web()["streams"] == 1).then_some(()), || format!("{}", web()));
+    // One that was not seen for a while goes on, without a hole in its plots.
+    browser.show(&tabs[0]);
+    browser.until("document.getElementById('stale').hidden && !document.hidden");
+    let clock = "document.getElementById('clock').innerText";
+    let before = browser.value(clock).to_string();
+    browser.until(&format!("{clock} !== {before}"));
+    until(|| (web()["streams"] == 1).then_some(()), || format!("{}", web()));
+}
+
+#[test]
 fn a_browser_shows_which_element_broke_the_budget_and_the_worst_contact() {
     let (site, address) = shown_with("[[budget]]\nwithin = \"3 h\"\n");
     let Some(mut browser) = Browser::start(site.folder()) else { return };

@@ -1,13 +1,13 @@
 //! A real browser, Chromium, driven over its own protocol through a pipe.
 
-use super::patience::{PATIENCE, until};
+use super::patience::{PATIENCE, now, until};
 use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-/// A browser with one tab. It ends with the test.
+/// A browser. It ends with the test.
 pub struct Browser {
     child: Child,
     orders: ChildStdin,
@@ -69,14 +69,33 @@ impl Browser {
         let (asked, complaints) = (Vec::new(), Vec::new());
         let mut browser =
             Self { child, orders, messages, next: 0, tab: None, loads: 0, asked, complaints };
-        let target = browser.order("Target.createTarget", json!({"url": "about:blank"}));
-        let target = json!({"targetId": target["targetId"], "flatten": true});
-        let tab = browser.order("Target.attachToTarget", target);
-        browser.tab = Some(tab["sessionId"].as_str().unwrap().to_owned());
-        for domain in ["Page", "Network", "Runtime", "Log"] {
-            browser.order(&format!("{domain}.enable"), json!({}));
-        }
+        browser.tab();
         Some(browser)
+    }
+
+    /// Opens a tab in front of the others: orders go there from now on. Returns its target.
+    pub fn tab(&mut self) -> Value {
+        self.tab = None;
+        let opened = self.order("Target.createTarget", json!({"url": "about:blank"}));
+        let target = opened["targetId"].clone();
+        self.attach(&target);
+        for domain in ["Page", "Network", "Runtime", "Log"] {
+            self.order(&format!("{domain}.enable"), json!({}));
+        }
+        target
+    }
+
+    /// Brings the tab of this target to the front: orders go there from now on.
+    pub fn show(&mut self, target: &Value) {
+        self.tab = None;
+        self.order("Target.activateTarget", json!({"targetId": target}));
+        self.attach(target);
+    }
+
+    fn attach(&mut self, target: &Value) {
+        let target = json!({"targetId": target, "flatten": true});
+        let attached = self.order("Target.attachToTarget", target);
+        self.tab = Some(attached["sessionId"].as_str().unwrap().to_owned());
     }
 
     /// Gives an order, and returns its result.
@@ -121,9 +140,11 @@ impl Browser {
 
     /// Opens a page, and waits until it is loaded: what is asked before is lost with the old one.
     pub fn open(&mut self, address: &str) {
-        let before = self.loads;
+        let (before, begun) = (self.loads, now());
         self.order("Page.navigate", json!({"url": address}));
         while self.loads == before {
+            // Events of other tabs go on.
+            assert!(begun.elapsed() < PATIENCE, "{address} is not loaded after {PATIENCE:?}");
             let event = self.messages.recv_timeout(PATIENCE).expect("the page is loaded");
             self.note(&event);
         }

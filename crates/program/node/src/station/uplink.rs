@@ -16,7 +16,7 @@ use super::shared::StationShared;
 use crate::custody::{Divergence, FeedError, Feeder, find_divergence, renew};
 use crate::keys::NodeKeys;
 use crate::reports::{PeerSide, SessionReports};
-use crate::status::{LineState, LineStatus, SessionStatus};
+use crate::status::{LineState, LineStatus, SessionStatus, smallest_rtt_s};
 use connection::{CentreConnection, Ending};
 use health::PathHealth;
 pub use keys::CentreKeys;
@@ -469,7 +469,7 @@ impl Uplink {
             && let Some(estimate) = manager.estimate(id)
         {
             self.status.rtt_s = estimate.rtt.as_secs_f64();
-            self.status.min_rtt_s = estimate.min_rtt.as_secs_f64();
+            self.status.min_rtt_s = smallest_rtt_s(&estimate);
             self.status.loss = estimate.loss.as_f64();
             self.status.rate_bps = estimate.rate.as_bps();
         }

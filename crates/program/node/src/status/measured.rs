@@ -2,7 +2,7 @@
 
 use super::{LinePath, seconds};
 use skyhaul_net::Clock;
-use skyhaul_transport::{PathState, PathStatus};
+use skyhaul_transport::{Estimate, PathState, PathStatus};
 
 impl LinePath {
     /// Shows what the session measures of the path.
@@ -30,7 +30,7 @@ impl LinePath {
             state => (state.name().to_owned(), None),
         };
         self.rtt_s = status.estimate.rtt.as_secs_f64();
-        self.min_rtt_s = status.estimate.min_rtt.as_secs_f64();
+        self.min_rtt_s = smallest_rtt_s(&status.estimate);
         self.rate_bps = status.estimate.rate.as_bps();
         self.loss = status.loss.as_f64();
         self.bytes_sent = status.stats.bytes_sent;
@@ -38,5 +38,25 @@ impl LinePath {
         self.repair.used = status.stats.recovered_there;
         self.repair.wasted = status.stats.repair_sent.saturating_sub(status.stats.recovered_there);
         self.stalls = status.stats.stalls;
+    }
+}
+
+/// The smallest round trip lately, in seconds. On an idle path that is one of two or three
+/// measurements, of which all may be above the smoothed one, which is older.
+pub(crate) fn smallest_rtt_s(estimate: &Estimate) -> f64 {
+    estimate.min_rtt.min(estimate.rtt).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skyhaul_units::Duration;
+
+    #[test]
+    fn the_smallest_round_trip_is_never_above_the_smoothed_one() {
+        for (rtt, min_rtt, shown) in [(100, 80, 0.08), (80, 100, 0.08)] {
+            let [rtt, min_rtt] = [rtt, min_rtt].map(Duration::from_millis);
+            assert_eq!(smallest_rtt_s(&Estimate { rtt, min_rtt, ..Estimate::default() }), shown);
+        }
     }
 }

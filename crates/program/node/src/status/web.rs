@@ -9,7 +9,7 @@ pub struct WebStatus {
     pub address: String,
     /// Connections now.
     pub connections: u32,
-    /// Pages that are open now, and other programs that follow the node.
+    /// Pages that somebody sees now, and other programs that follow the node.
     pub streams: u32,
     /// People who have logged in.
     #[serde(default)]
