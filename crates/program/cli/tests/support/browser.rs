@@ -6,6 +6,7 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
 
 /// A browser. It ends with the test.
 pub struct Browser {
@@ -113,13 +114,21 @@ impl Browser {
             order["sessionId"] = json!(tab);
         }
         self.orders.write_all(format!("{order}\0").as_bytes()).unwrap();
+        let begun = now();
         loop {
-            let message = self.messages.recv_timeout(PATIENCE).expect("the browser answers");
+            let message = self.message(begun, method);
             if message["id"] == self.next {
                 return message;
             }
             self.note(&message);
         }
+    }
+
+    /// The next message. Fails where `what` has been waited for too long: other tabs go on.
+    fn message(&self, begun: Instant, what: &str) -> Value {
+        let message = self.messages.recv_timeout(PATIENCE).expect("the browser says something");
+        assert!(begun.elapsed() < PATIENCE, "{what}: nothing after {PATIENCE:?}");
+        message
     }
 
     fn note(&mut self, event: &Value) {
@@ -143,9 +152,7 @@ impl Browser {
         let (before, begun) = (self.loads, now());
         self.order("Page.navigate", json!({"url": address}));
         while self.loads == before {
-            // Events of other tabs go on.
-            assert!(begun.elapsed() < PATIENCE, "{address} is not loaded after {PATIENCE:?}");
-            let event = self.messages.recv_timeout(PATIENCE).expect("the page is loaded");
+            let event = self.message(begun, "the page is loaded");
             self.note(&event);
         }
     }
