@@ -230,7 +230,7 @@ fn a_browser_may_have_more_tabs_of_a_node_than_it_opens_connections() {
     }
     let web = || node::status("centre.toml", site.folder()).unwrap()["web"].clone();
     until(|| (web()["streams"] == 1).then_some(()), || format!("{}", web()));
-    // One that was not seen for a while goes on, without a hole in its plots.
+    // One that was not seen for a while goes on.
     browser.show(&tabs[0]);
     browser.until("document.getElementById('stale').hidden && !document.hidden");
     let clock = "document.getElementById('clock').innerText";
